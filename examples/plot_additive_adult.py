@@ -100,7 +100,7 @@ figure, axes = plt.subplots(1, 2, figsize=(8, 3), sharey=True, layout="constrain
 for ax, fitted, title in zip(
     axes, (model, rising), ("as released", "brought in order"), strict=True
 ):
-    AdditiveDisplay.from_estimator(fitted, terms=["education-num"], ax=ax)
+    AdditiveDisplay.from_estimator(fitted, features=["education-num"], ax=ax)
     ax.set(title=f"education-num, {title}", ylabel="")
 axes[0].set_ylabel("added to the log-odds")
 plt.show()

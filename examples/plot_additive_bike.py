@@ -61,7 +61,7 @@ with reproducible_noise(0):  # for examples only: a model to publish is fitted o
     alone = DPAdditiveRegressor(**params).fit(train, train["cnt"])
 print(f"R2 {alone.score(test, test['cnt']):.3f}")
 AdditiveDisplay.from_estimator(
-    alone, terms=["hr", "workingday", "temp", "hum", "weathersit", "mnth"], n_cols=4
+    alone, features=["hr", "workingday", "temp", "hum", "weathersit", "mnth"], n_cols=4
 )
 plt.show()
 
@@ -76,7 +76,7 @@ with reproducible_noise(0):
         train, train["cnt"]
     )
 print(f"R2 {together.score(test, test['cnt']):.3f}")
-AdditiveDisplay.from_estimator(together, terms=[("hr", "workingday"), "hr", "temp"], n_cols=3)
+AdditiveDisplay.from_estimator(together, features=[("hr", "workingday"), "hr", "temp"], n_cols=3)
 plt.show()
 
 # %%

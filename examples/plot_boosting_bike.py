@@ -81,7 +81,7 @@ for pair, strength in list(boosted.interactions_.items())[:5]:
 # eight and at five and six, and fewer at noon. Dots mark points where the band of the noise contains 0.
 
 (strongest, *_) = boosted.interactions_
-AdditiveDisplay.from_estimator(boosted, terms=[strongest, "hr", "temp"], n_cols=3)
+AdditiveDisplay.from_estimator(boosted, features=[strongest, "hr", "temp"], n_cols=3)
 plt.show()
 
 # %%

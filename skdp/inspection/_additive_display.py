@@ -1,7 +1,9 @@
 """Plot the functions of an additive model, with the bands of their noise."""
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,9 @@ class AdditiveDisplay:
     dot marks a point where the band contains 0. If a column has more than 60 categories, the 40 whose bands are farthest from 0
     are drawn.
 
+    The limits of the axes, and of the colours, follow the released shares of the records: at either end, the highest points are
+    left out that at most 1 % of the records have together. There, as in a sparse tail, bands and curves are cut off.
+
     Parameters
     ----------
     functions : sequence of ShapeFunction
@@ -37,6 +42,9 @@ class AdditiveDisplay:
         Labels of the last axis of the values, if they have one.
     n_all : int or None, default=None
         Number of functions of the model, if some are left out.
+    shares : dict or None, default=None
+        Released shares of the records at the points of functions, by the names of their columns. A function without them sets
+        the limits of the axes with all of its points.
 
     Attributes
     ----------
@@ -58,16 +66,23 @@ class AdditiveDisplay:
     """
 
     def __init__(
-        self, functions: Sequence[Any], *, response: str, classes: Sequence[Any] | None = None, n_all: int | None = None
+        self,
+        functions: Sequence[Any],
+        *,
+        response: str,
+        classes: Sequence[Any] | None = None,
+        n_all: int | None = None,
+        shares: Mapping[tuple[str, ...], np.ndarray] | None = None,
     ) -> None:
         self.functions, self.response, self.classes, self.n_all = list(functions), response, classes, n_all
+        self.shares = dict(shares or {})
 
     @classmethod
     def from_estimator(
         cls,
         estimator: Any,
         *,
-        terms: Sequence[Any] | None = None,
+        features: Any = None,
         n_terms: int = 12,
         target: Any = None,
         order: str = "given",
@@ -75,6 +90,7 @@ class AdditiveDisplay:
         sharey: bool = True,
         ax: Any = None,
         simultaneous: bool = False,
+        terms: Any = "deprecated",
     ) -> "AdditiveDisplay":
         """Draw the functions of a fitted model: of two classes, for the log-odds of the event.
 
@@ -82,11 +98,11 @@ class AdditiveDisplay:
         ----------
         estimator : DPAdditiveClassifier, DPAdditiveRegressor, DPGradientBoostingClassifier or DPGradientBoostingRegressor
             A fitted model, a fitted pipeline that ends in one, or a fitted search for one.
-        terms : str, list of str or pair of str, or None, default=None
-            Columns and pairs to draw, in this order; of a boosted model, any pairs. None draws the most important functions of
-            ``shape_functions_``.
+        features : list of str, int, or pair of these, or None, default=None
+            Columns and pairs to draw, in this order, by name or by place in X; of a boosted model, any pairs. A single name or
+            place is a list of one. None draws the most important functions of ``shape_functions_``.
         n_terms : int, default=12
-            Number of terms to draw if ``terms`` is None.
+            Number of functions to draw if ``features`` is None.
         target : object, default=None
             Class whose functions to draw, if there are more than two classes; None draws all classes.
         order : {"given", "value"}, default="given"
@@ -102,6 +118,11 @@ class AdditiveDisplay:
         simultaneous : bool, default=False
             Whether a band holds a whole curve at once, or each of its points by itself. Pairs of a boosted model have bands of
             points.
+        terms : object
+            The name of ``features`` up to version 0.2.
+
+            .. deprecated:: 0.3
+               Use ``features``. Version 0.5 removes ``terms``.
 
         Returns
         -------
@@ -111,22 +132,25 @@ class AdditiveDisplay:
         Raises
         ------
         TypeError, ValueError
-            If the estimator is not an additive model, if it has no such term or class, or if there are too few axes.
+            If the estimator is not an additive model, if it has no such column, pair or class, or if there are too few axes.
         NotFittedError
             If the estimator is not fitted.
         """
+        if not (isinstance(terms, str) and terms == "deprecated"):
+            warnings.warn("terms is deprecated; use features=... Version 0.5 removes terms.", FutureWarning, stacklevel=2)
+            features = terms if features is None else features
         estimator = getattr(estimator, "best_estimator_", estimator)
         estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
         known = _functions(estimator, simultaneous)
-        pair = getattr(estimator, "interaction", None)
-        chosen = _most_important(known, n_terms) if terms is None else _named(known, terms, pair)
+        chosen = _most_important(known, n_terms) if features is None else _named(estimator, known, features)
         classes = None if chosen[0].values.ndim == len(chosen[0].names) else np.asarray(estimator.classes_).tolist()
         response = _response(estimator, target if classes else None)
         if target is not None:
             chosen, classes = [_of_class(function, classes, target) for function in chosen], None
         if hasattr(estimator, "classes_") and tuple(estimator.classes_) != classes_of(estimator):
             chosen = [_negated(function) for function in chosen]
-        display = cls(chosen, response=response, classes=classes, n_all=len(known) if terms is None else None)
+        n_all, shares = len(known) if features is None else None, _shares(estimator, chosen)
+        display = cls(chosen, response=response, classes=classes, n_all=n_all, shares=shares)
         return display.plot(ax=ax, order=order, n_cols=n_cols, sharey=sharey)
 
     def plot(self, ax: Any = None, *, order: str = "given", n_cols: int = 3, sharey: bool = True) -> "AdditiveDisplay":
@@ -165,7 +189,12 @@ class AdditiveDisplay:
             raise ValueError(f"order={order!r}; expected 'given' or 'value'.")
         if not n_cols >= 1:
             raise ValueError(f"n_cols={n_cols!r}; expected a positive number.")
-        panels = [panel for function in self.functions for panel in panels_of(function, self.classes, order)]
+        shares = [self.shares.get(tuple(function.names)) for function in self.functions]
+        panels = [
+            panel
+            for function, at in zip(self.functions, shares, strict=True)
+            for panel in panels_of(function, self.classes, order, at)
+        ]
         self.axes_ = _axes(plt, panels, ax, n_cols, sharey)
         self.figure_ = self.axes_[0].figure
         for axes, panel in zip(self.axes_, panels, strict=True):
@@ -208,22 +237,45 @@ def _most_important(known: dict[Any, Any], n_terms: int) -> list[Any]:
     return sorted(known.values(), key=lambda function: -function.importance)[:n_terms]
 
 
-def _named(known: dict[Any, Any], terms: Any, pair: Callable[[Any, Any], Any] | None) -> list[Any]:
-    """Return the functions of terms; a boosted model has one of any pair."""
-    terms = [terms] if isinstance(terms, str) else terms
-    if len(terms) == 0:
-        raise ValueError(f"terms={terms!r}; expected a list of some of {list(known)!r}.")
-    found = []
-    for term in terms:
-        keys = [tuple(term), tuple(term)[::-1]] if isinstance(term, (tuple, list)) else [term]
-        if not (same := [key for key in keys if key in known]):
-            if pair is not None and len(keys) == 2 and len(term) == 2:
-                found.append(pair(*term))
-                continue
-            more = " and pairs of them" if pair is not None else ""
-            raise ValueError(f"terms has {term!r}; expected some of {list(known)!r}{more}.")
-        found.append(known[same[0]])
-    return found
+def _named(estimator: Any, known: dict[Any, Any], features: Any) -> list[Any]:
+    """Return the functions of columns and pairs, by name or place; a boosted model has one of any pair."""
+    if isinstance(features, (str, Integral)):
+        features = [features]
+    elif not np.iterable(features):
+        raise TypeError(f"features={features!r}; expected a list of names of columns, their places, or pairs of these.")
+    if len(features := list(features)) == 0:
+        raise ValueError(f"features={features!r}; expected a list of some of {list(known)!r}.")
+    columns = [name for name in known if not isinstance(name, tuple)]
+    columns, pair = list(getattr(estimator, "feature_names_in_", columns)), getattr(estimator, "interaction", None)
+    return [_function_of(feature, known, columns, pair) for feature in features]
+
+
+def _function_of(feature: Any, known: dict[Any, Any], columns: list[Any], pair: Callable[[Any, Any], Any] | None) -> Any:
+    is_pair = isinstance(feature, (tuple, list, np.ndarray))
+    names = tuple(_name_of(one, columns) for one in (feature if is_pair else [feature]))
+    for key in (names, names[::-1]) if is_pair else names:
+        if key is not None and key in known:
+            return known[key]
+    if pair is not None and is_pair and len(set(names)) == len(names) == 2 and set(names) <= set(known):
+        return pair(*names)
+    more = "" if pair is None else ", pairs of different columns"
+    places = f"the places of columns, from 0 to {len(columns) - 1}"
+    raise ValueError(f"features has {feature!r}; expected some of {list(known)!r}{more}, or {places}.")
+
+
+def _name_of(one: Any, columns: list[Any]) -> Any:
+    """Return the name of a column that is given by name or place; None if it is neither."""
+    if isinstance(one, Integral) and not isinstance(one, bool):
+        return columns[int(one)] if 0 <= int(one) < len(columns) else None
+    return str(one) if isinstance(one, str) else None
+
+
+def _shares(estimator: Any, functions: list[Any]) -> dict[tuple[str, ...], np.ndarray]:
+    """Return the released shares of the records at the points of functions, but for pairs that only trees have."""
+    if not hasattr(estimator, "_shapes"):
+        return {}
+    shapes, chosen = estimator._shapes(), {tuple(function.names) for function in functions}
+    return {term.names: shapes._weights(term, shapes._rows(term)) for term in shapes.basis.terms if term.names in chosen}
 
 
 def _of_class(function: Any, classes: list[Any] | None, target: Any) -> Any:
@@ -266,7 +318,7 @@ def _axes(plt: Any, panels: list[Panel], ax: Any, n_cols: int, sharey: bool) -> 
     if ax is not None and len(panels) > MOST:
         raise ValueError(
             f"ax is a single axes, which has no room for {len(panels)} panels; expected at most {MOST}: select some with "
-            "terms=[...], or leave out ax to create a figure."
+            "features=[...], or leave out ax to create a figure."
         )
     n_cols = min(n_cols, max(len(panels), max(panel.n_units for panel in panels)))
     places, n_rows = _places([min(panel.n_units, n_cols) for panel in panels], n_cols)

@@ -20,6 +20,7 @@ TICKS = 4  # number of intervals between the labels of an axis of a heat map, wh
 DAY, FAR = 86400.0, 700_000  # seconds of a day; days from 1970 up to which matplotlib has dates, less a few years
 DATES = 6  # number of dates along an axis at most: with fewer, the locator of matplotlib finds none for 18 to 24 months
 PARTS = 8  # number of cells of a heat map between two knots
+LEFT_OUT = 0.01  # share of the records whose points may leave an axis, at either end; a choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,10 @@ class Panel:
         Value of the function at a missing cell, and the ends of its band.
     inner : pair of ndarray or None, default=None
         Lower and upper ends of a second band, for the noise alone, inside the band.
+    shares : ndarray of shape (k,) or (k1, k2), or None, default=None
+        Released shares of the records at the grids: where hardly any record is, nothing sets the limits of the axes.
+    share_missing : float, default=1.0
+        Released share of the missing cells.
     """
 
     title: str
@@ -57,6 +62,8 @@ class Panel:
     labels: tuple[str, ...]
     missing: np.ndarray | None = None
     inner: tuple[np.ndarray, np.ndarray] | None = None
+    shares: np.ndarray | None = None
+    share_missing: float = 1.0
 
     @property
     def is_pair(self) -> bool:
@@ -86,10 +93,22 @@ class Panel:
             Where to draw.
         """
         kind = self._heat_map if self.is_pair else self._bars if self.scales[0] == "category" else self._curves
+        known = ax.dataLim.intervaly.copy()  # of what was drawn there before
         kind(ax)
+        if self.shares is not None and not self.is_pair:
+            _limit(ax, known, self._limits(self.shares))
         if self.band is not None and not np.isfinite(self.band[0]).any():
             ax.text(0.5, 0.5, "not identified at this budget", transform=ax.transAxes, ha="center", va="center", fontsize="small")
         ax.set_title(plain(self.title), fontsize="medium")
+
+    def _limits(self, shares: np.ndarray) -> tuple[float, float]:
+        """Return the lowest and the highest end of the bands, or of the values, where records are."""
+        low, high = (self.values, self.values) if self.band is None else self.band
+        at = np.broadcast_to(shares[:, None], low.shape)
+        lows, highs = (
+            [_highest(heights[:, output], at[:, output]) for output in range(low.shape[1])] for heights in (-low, high)
+        )
+        return -max(lows), max(highs)
 
     def _curves(self, ax: Any) -> None:
         for output, colour in self._outputs():
@@ -113,6 +132,8 @@ class Panel:
             beside.plot([place], [value], "o", color=colour, markersize=4)
             beside.vlines([place], [low], [high], color=colour, linewidth=1.2)
         beside.axhline(0, color=DARK, linewidth=0.6, zorder=0)
+        if self.share_missing <= LEFT_OUT:
+            _limit(beside, np.zeros(2), (0.0, 0.0))
         beside.set_xlim(-len(self.labels) / 2 - 0.5, len(self.labels) / 2 + 0.5)
         beside.set_xticks([0], ["missing"], fontsize="small")
         beside.tick_params(left=False, labelleft=False)
@@ -143,7 +164,8 @@ class Panel:
         grids = list(zip(self.grids, self.scales, strict=True))
         places = [np.arange(len(grid)) if scale == "category" else grid for grid, scale in grids]
         (x_edges, across), (y_edges, along) = (_cells(*grid) for grid in grids)
-        largest = float(np.abs(self.values).max()) or 1.0
+        heights = np.abs(self.values[:, :, 0])
+        largest = _highest(heights.ravel(), None if self.shares is None else self.shares.ravel()) or 1.0
         colours = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
         image = ax.pcolormesh(x_edges, y_edges, along @ self.values[:, :, 0].T @ across.T, shading="flat", **colours)
         if self.band is not None:
@@ -155,7 +177,7 @@ class Panel:
         self._mark(ax.xaxis, 0)
         self._mark(ax.yaxis, 1)
         ax.set(xlabel=plain(self.names[0]), ylabel=plain(self.names[1]))
-        ax.figure.colorbar(image, ax=ax)
+        ax.figure.colorbar(image, ax=ax, extend="both" if heights.max() > largest else "neither")
 
     def _mark(self, axis: Any, place: int) -> None:
         """Label an axis with categories or a few numbers; a logarithmic axis is ``sign(x) * log(1 + abs(x))``, as in schemas."""
@@ -185,7 +207,24 @@ class Panel:
         return ((output, COLOURS[output % len(COLOURS)]) for output in range(len(self.labels)))
 
 
-def panels_of(function: Any, classes: Sequence[Any] | None, order: str) -> list[Panel]:
+def _highest(heights: np.ndarray, shares: np.ndarray | None) -> float:
+    """Return the largest finite height, without those at the top that have few of the records together; 0 if there is none."""
+    known = np.isfinite(heights)
+    heights, shares = heights[known], None if shares is None else shares[known]
+    if not heights.size or shares is None:
+        return float(heights.max(initial=0.0))
+    order = np.argsort(-heights, kind="stable")
+    above = np.cumsum(shares[order])
+    return float(heights[order][np.searchsorted(above, LEFT_OUT * above[-1], side="right")])
+
+
+def _limit(ax: Any, known: np.ndarray, limits: tuple[float, float]) -> None:
+    """Let an axes that scales itself hold 0, the limits and what it held before; the rest is clipped."""
+    ax.dataLim.intervaly = (min(known[0], limits[0], 0.0), max(known[1], limits[1], 0.0))
+    ax.autoscale_view(scalex=False)  # matplotlib may have scaled the axes already, before
+
+
+def panels_of(function: Any, classes: Sequence[Any] | None, order: str, shares: np.ndarray | None = None) -> list[Panel]:
     """Return the panel of a function; a pair has one panel per class.
 
     Parameters
@@ -196,6 +235,8 @@ def panels_of(function: Any, classes: Sequence[Any] | None, order: str) -> list[
         Labels of the last axis of the values, where they have one.
     order : {"given", "value"}
         Order of the bars of a category.
+    shares : ndarray or None, default=None
+        Released shares of the records at the points of the grid, the second column fastest, and last that of missing cells.
 
     Returns
     -------
@@ -213,10 +254,12 @@ def panels_of(function: Any, classes: Sequence[Any] | None, order: str) -> list[
     inner = None if function.noise is None else (np.reshape(function.noise[0], shape), np.reshape(function.noise[1], shape))
     title, labels = " \N{MULTIPLICATION SIGN} ".join(function.names), tuple(map(str, classes or ("",)))
     missing = None if function.missing is None else np.reshape(function.missing, (3, -1))
+    share_missing = 1.0 if shares is None or missing is None else float(shares[-1])
     if missing is not None and scales == ("category",):  # a number that has two values
         grids, values = (np.append(np.asarray(grids[0], dtype=object), "missing"),), np.vstack([values, missing[:1]])
         band = None if band is None else (np.vstack([band[0], missing[1:2]]), np.vstack([band[1], missing[2:]]))
-    panel = Panel(title, grids, scales, tuple(function.names), values, band, labels, missing, inner)
+    at = None if shares is None else np.reshape(shares[: math.prod(values.shape[:-1])], values.shape[:-1])
+    panel = Panel(title, grids, scales, tuple(function.names), values, band, labels, missing, inner, at, share_missing)
     if not is_pair:
         panel = _clearest(panel) if panel.scales == ("category",) and len(panel.values) > MANY else panel
         return [_by_value(panel) if order == "value" and panel.scales == ("category",) else panel]
@@ -302,7 +345,8 @@ def _at(panel: Panel, place: np.ndarray) -> Panel:
     """Select categories of a panel, in a new order."""
     bands = {name: getattr(panel, name) for name in ("band", "inner")}
     bands = {name: None if band is None else (band[0][place], band[1][place]) for name, band in bands.items()}
-    return replace(panel, grids=(np.asarray(panel.grids[0])[place],), values=panel.values[place], **bands)
+    shares = None if panel.shares is None else panel.shares[place]
+    return replace(panel, grids=(np.asarray(panel.grids[0])[place],), values=panel.values[place], shares=shares, **bands)
 
 
 def _of_output(panel: Panel, output: int) -> Panel:

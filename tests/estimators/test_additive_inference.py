@@ -252,7 +252,7 @@ def test_what_the_budget_does_not_identify_has_no_band():
     with pytest.warns(UserWarning, match=r"The functions of \['age', .*\] are not identified at this budget"):
         assert np.isnan(model.column_tests()["age"].pvalue)
     pytest.importorskip("matplotlib").use("Agg")
-    display = AdditiveDisplay.from_estimator(model, terms=["age"])
+    display = AdditiveDisplay.from_estimator(model, features=["age"])
     assert "not identified at this budget" in [text.get_text() for text in display.axes_[0].texts]
 
 

@@ -249,12 +249,12 @@ def test_contributions_of_classes_add_up_with_missing_cells_and_categories(rng):
 
 def test_displays_draw_curves_and_any_pair(product):
     model, *_ = product
-    display = AdditiveDisplay.from_estimator(model, terms=[("x2", "x0"), "x2"])
+    display = AdditiveDisplay.from_estimator(model, features=[("x2", "x0"), "x2"])
     assert [ax.get_title() for ax in display.axes_[:2]] == ["x2 \N{MULTIPLICATION SIGN} x0", "x2"]
     assert len(AdditiveDisplay.from_estimator(model).axes_) == 3
     for wrong in (("x2", "x7"), ("x2", "x2"), "x7"):
         with pytest.raises(ValueError, match=r"x7|different columns"):
-            AdditiveDisplay.from_estimator(model, terms=[wrong])
+            AdditiveDisplay.from_estimator(model, features=[wrong])
 
 
 def test_a_model_from_a_file_is_read_alike(product, tmp_path):
@@ -320,11 +320,11 @@ def test_the_effect_of_missing_cells_is_read_tested_and_drawn(kind, n_classes, g
         assert functions["lab"].importance == pytest.approx(np.sqrt(squares), rel=0.1)
     if kind is DPAdditiveClassifier and n_classes == 2:
         assert model.column_tests()["lab"].pvalue < 1e-6
-    display = AdditiveDisplay.from_estimator(model, terms=["lab", "w", "flag"])
+    display = AdditiveDisplay.from_estimator(model, features=["lab", "w", "flag"])
     beside = [axes.child_axes for axes in display.axes_]
     assert list(map(len, beside)) == [1, 0, 0]
     drawn = [line.get_ydata().item() for line in beside[0][0].lines[:-1]]
     assert drawn == functions["lab"].missing[0].reshape(-1).tolist()
     assert [tick.get_text() for tick in display.axes_[2].get_xticklabels()] == ["0", "1", "missing"]
-    one = AdditiveDisplay.from_estimator(model, terms=["lab"], target=2) if n_classes == 3 else display
+    one = AdditiveDisplay.from_estimator(model, features=["lab"], target=2) if n_classes == 3 else display
     assert np.ndim(one.functions[0].missing) == 1

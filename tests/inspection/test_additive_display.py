@@ -1,5 +1,6 @@
 """The display of an additive model draws its functions, and nothing else."""
 
+import re
 import sys
 from dataclasses import replace
 from itertools import pairwise
@@ -82,15 +83,15 @@ def test_the_least_important_are_left_out_and_that_is_said():
     assert display.figure_.get_supxlabel() == "the 2 most important of 4 functions"
 
 
-def test_named_terms_come_in_the_order_of_their_names():
-    display = AdditiveDisplay.from_estimator(model(), terms=["gain", ("job", "age")])
+def test_named_features_come_in_the_order_of_their_names():
+    display = AdditiveDisplay.from_estimator(model(), features=["gain", ("job", "age")])
     assert titles(display) == ["gain", "age × job"]  # noqa: RUF001
     assert display.figure_.get_supxlabel() == ""
 
 
 @pytest.mark.parametrize("name", ("age", "gain"))
 def test_curve_and_band_are_those_of_the_function(name):
-    (ax,) = AdditiveDisplay.from_estimator(model(), terms=[name]).axes_
+    (ax,) = AdditiveDisplay.from_estimator(model(), features=[name]).axes_
     shape = model().shape_functions_[name]
     np.testing.assert_array_equal(ax.lines[0].get_xydata(), np.column_stack([AGES, shape.values]))
     lower, upper = band_of(ax)
@@ -102,7 +103,7 @@ def test_curve_and_band_are_those_of_the_function(name):
 
 @pytest.mark.parametrize("order", ("given", "value"))
 def test_bars_and_their_ends_are_those_of_the_function(order):
-    (ax,) = AdditiveDisplay.from_estimator(model(), terms=["job"], order=order).axes_
+    (ax,) = AdditiveDisplay.from_estimator(model(), features=["job"], order=order).axes_
     shape = model().shape_functions_["job"]
     place = np.argsort(shape.values) if order == "value" else np.arange(3)
     np.testing.assert_array_equal([bar.get_height() for bar in ax.patches], shape.values[place])
@@ -116,7 +117,7 @@ def test_bars_and_their_ends_are_those_of_the_function(order):
 
 
 def test_a_pair_is_a_heat_map_around_zero_with_dots_where_noise_may_have_made_it():
-    (ax,) = AdditiveDisplay.from_estimator(model(), terms=[("age", "job")]).axes_
+    (ax,) = AdditiveDisplay.from_estimator(model(), features=[("age", "job")]).axes_
     shape = model().shape_functions_[("age", "job")]
     image = ax.collections[0]
     between = [np.interp(ages_of(ax), AGES, row) for row in shape.values.T]
@@ -201,7 +202,7 @@ def test_curves_and_bars_share_their_heights():
 
 
 def test_what_is_written_under_a_panel_is_apart_from_the_title_of_the_next():
-    display = AdditiveDisplay.from_estimator(model(), terms=[("age", "job"), "age"], n_cols=1)
+    display = AdditiveDisplay.from_estimator(model(), features=[("age", "job"), "age"], n_cols=1)
     display.figure_.canvas.draw()
     above, below = display.axes_[0].xaxis.label.get_window_extent(), display.axes_[1].title.get_window_extent()
     assert above.y0 - below.y1 > below.height
@@ -213,10 +214,128 @@ def test_each_panel_can_have_heights_of_its_own():
     assert all(ax.yaxis.get_tick_params()["labelleft"] for ax in display.axes_)
 
 
+@pytest.fixture(scope="module")
+def with_a_sparse_tail():
+    """A fit for inference: one record in 60 has a number above 4, and the bounds reach to 40."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.exponential(1.0, 20_000), rng.uniform(0, 10, 20_000)])
+    y = (rng.random(20_000) < 1 / (1 + np.exp(-np.sin(X[:, 1]) - np.minimum(X[:, 0], 3) / 2 + 0.7))).astype(int)
+    bounds = [(0, 40), (0, 10)]
+    return fitted(DPAdditiveClassifier(3.0, delta=1e-6, feature_bounds=bounds, classes=[0, 1], inference=True), X, y)
+
+
+@pytest.mark.parametrize("sharey", (True, False))
+def test_a_sparse_tail_does_not_set_the_limits(with_a_sparse_tail, sharey):
+    """The band of the tail leaves the axis; that of the other curve, which has effects of 1, fills at least a third of it."""
+    functions = with_a_sparse_tail.shape_functions_
+    assert np.ptp([functions["x0"].lower[-1], functions["x0"].upper[-1]]) > 10
+    display = AdditiveDisplay.from_estimator(with_a_sparse_tail, features=["x0", "x1"], sharey=sharey)
+    display.figure_.canvas.draw()
+    tail, even = (ax.get_ylim() for ax in display.axes_)
+    assert (tail == even) == sharey
+    assert np.ptp(tail) < 5 and np.ptp(functions["x1"].values) > np.ptp(even) / 3
+    shares, shape = display.shares["x0",], functions["x0"]
+    leave = np.array([shape.lower < tail[0], shape.upper > tail[1]])
+    assert leave[:, -1].all() and (leave @ shares <= 0.01).all()
+    assert all(artist.get_clip_on() for artist in display.axes_[0].collections)
+
+
+def drawn_with_shares(function, shares, **params):
+    return AdditiveDisplay([function], response="", shares={function.names: np.array(shares)}, **params).plot().axes_[0]
+
+
+def test_limits_hold_all_but_one_percent_of_the_records_at_either_end():
+    """Of bars and curves, in any order, whatever the output; and all that was drawn there before."""
+    values = np.array([1.0, -2.0, 30.0, -40.0])
+    for names, grid, scale in ((("job",), np.array(list("abcd"), dtype=object), "category"), (("age",), AGES, "linear")):
+        shape = ShapeFunction(names, grid, values, values - 0.5, values + 0.5, 1.0, (scale,))
+        for shares, expected in (
+            ((0.5, 0.48, 0.01, 0.01), (-2.5, 1.5)),
+            ((0.5, 0.47, 0.02, 0.01), (-2.5, 30.5)),
+            ((0.5, 0.47, 0.01, 0.02), (-40.5, 1.5)),
+        ):
+            for order in ("given", "value"):
+                display = AdditiveDisplay([shape], response="", shares={names: np.array(shares)}).plot(order=order)
+                assert tuple(display.axes_[0].dataLim.intervaly) == expected
+        (ax,) = AdditiveDisplay([shape], response="").plot().axes_
+        assert tuple(ax.dataLim.intervaly) == pytest.approx((-40.5, 30.5))
+        display = AdditiveDisplay([shape], response="", shares={names: np.array((0.5, 0.48, 0.01, 0.01))}).plot(ax=ax)
+        assert tuple(display.axes_[0].dataLim.intervaly) == pytest.approx((-40.5, 30.5))
+    two = replace(shape, values=np.column_stack([values, -values]), lower=None, upper=None)
+    ax = drawn_with_shares(two, (0.5, 0.48, 0.01, 0.01), classes=["no", "yes"])
+    assert tuple(ax.dataLim.intervaly) == (-2, 2)
+    nowhere = replace(shape, lower=np.full(4, -np.inf), upper=np.full(4, np.inf))
+    assert tuple(drawn_with_shares(nowhere, np.full(4, 0.25)).dataLim.intervaly) == (0, 0)
+
+
+@pytest.mark.parametrize("share, low, high", ((0.005, -1.0, 1.0), (0.5, -1.0, 60.0)))
+def test_missing_cells_set_the_limits_if_there_are_some(share, low, high):
+    ends = np.ones(4)
+    shape = ShapeFunction(("age",), AGES, 0 * ends, -ends, ends, 1.0, ("linear",), np.array([50.0, 40.0, 60.0]))
+    ax = drawn_with_shares(shape, [*(ends * (1 - share) / 4), share])
+    ax.figure.canvas.draw()
+    margin = 0.05 * (high - low)
+    assert ax.get_ylim() == pytest.approx((low - margin, high + margin))
+
+
+def test_colours_of_a_pair_follow_the_cells_where_records_are():
+    values = np.array([[1.0, -2.0, 50.0], [0.5, 0.0, -1.0]])
+    shape = ShapeFunction(("age", "job"), (AGES[:2], JOBS), values, None, None, 1.0, ("linear", "category"))
+    ax = drawn_with_shares(shape, [0.3, 0.3, 0.005, 0.2, 0.1, 0.095])
+    image = ax.collections[0]
+    assert image.get_clim() == (-2, 2) and image.colorbar.extend == "both"
+    ax = AdditiveDisplay([shape], response="").plot().axes_[0]
+    assert ax.collections[0].get_clim() == (-50, 50) and ax.collections[0].colorbar.extend == "neither"
+
+
+@pytest.mark.parametrize(
+    "features, expected",
+    (
+        ([0, 2], ["age", "gain"]),
+        (np.array([1]), ["job"]),
+        (np.int64(1), ["job"]),
+        (2, ["gain"]),
+        (("gain", 0), ["gain", "age"]),
+        ([(0, 1), "gain", 1], ["age × job", "gain", "job"]),  # noqa: RUF001
+        ([("job", 0)], ["age × job"]),  # noqa: RUF001
+        (np.array([[1, 0]]), ["age × job"]),  # noqa: RUF001
+        (pd.Index(["job", "age"]), ["job", "age"]),
+    ),
+    ids=str,
+)
+def test_features_are_names_and_places_as_in_scikit_learn(features, expected):
+    assert titles(AdditiveDisplay.from_estimator(model(), features=features)) == expected
+
+
+def test_places_are_those_of_the_columns_of_x():
+    other = model(feature_names_in_=np.array(["gain", "age", "job"], dtype=object))
+    assert titles(AdditiveDisplay.from_estimator(other, features=[0, (1, 2)])) == ["gain", "age × job"]  # noqa: RUF001
+
+
+@pytest.mark.parametrize("wrong", (-1, 3, True, 1.0, None, (0, 1, 2), (0, 0), (0, 9)), ids=str)
+def test_features_that_do_not_exist_are_named_with_those_that_do(wrong):
+    for pairs, particular in (("", {}), (", pairs of different columns", {"interaction": lambda *names: pytest.fail("called")})):
+        message = (
+            f"features has {wrong!r}; expected some of ['age', 'job', 'gain', ('age', 'job')]{pairs}, or the places of columns"
+        )
+        with pytest.raises(ValueError, match=re.escape(f"{message}, from 0 to 2.")):
+            AdditiveDisplay.from_estimator(model(**particular), features=["age", wrong])
+
+
+def test_features_that_are_no_list_are_refused():
+    with pytest.raises(TypeError, match=r"features=1\.5; expected a list of names of columns, their places, or pairs"):
+        AdditiveDisplay.from_estimator(model(), features=1.5)
+
+
+def test_the_former_name_of_features_warns():
+    with pytest.warns(FutureWarning, match=r"terms is deprecated; use features=\.\.\. Version 0\.5 removes terms"):
+        assert titles(AdditiveDisplay.from_estimator(model(), terms=["gain"])) == ["gain"]
+
+
 def test_panels_are_read_in_their_order_however_wide_they_are():
     grids = {f"column {size}": np.arange(size).astype(str).astype(object) for size in (3, 50, 4, 20, 5)}
     functions = {name: function((name,), grid, 1, ("category",), len(grid)) for name, grid in grids.items()}
-    display = AdditiveDisplay.from_estimator(SimpleNamespace(shape_functions_=functions), terms=list(grids))
+    display = AdditiveDisplay.from_estimator(SimpleNamespace(shape_functions_=functions), features=list(grids))
     cells = [ax.get_subplotspec() for ax in display.axes_]
     places = [(cell.rowspan.start, cell.colspan.start) for cell in cells]
     assert places == sorted(places) == [(0, 0), (1, 0), (2, 0), (2, 1), (3, 0)]
@@ -280,8 +399,8 @@ def test_it_is_drawn_where_it_is_wanted():
     assert display.axes_.tolist() == axes.ravel().tolist()
     assert axes[0, 0].get_ylabel() == "added to the log-odds of yes"
     _, ax = pyplot.subplots()
-    for terms in (["age"], "age"):
-        assert AdditiveDisplay.from_estimator(model(), terms=terms, ax=ax).axes_.tolist() == [ax]
+    for features in (["age"], "age"):
+        assert AdditiveDisplay.from_estimator(model(), features=features, ax=ax).axes_.tolist() == [ax]
     display = AdditiveDisplay.from_estimator(model(), ax=ax)
     assert display.figure_ is ax.figure and len(display.axes_) == 4 and ax not in display.axes_
     assert not ax.axison
@@ -299,10 +418,10 @@ def test_what_the_heights_are_is_said_for_a_regressor():
 @pytest.mark.parametrize(
     "params, message",
     (
-        ({"terms": ["wage"]}, r"terms has 'wage'; expected some of \['age', 'job', 'gain', \('age', 'job'\)\]"),
-        ({"terms": [("age", "gain")]}, r"terms has \('age', 'gain'\); expected some of"),
-        ({"terms": []}, r"terms=\[\]; expected"),
-        ({"terms": [3]}, r"terms has 3; expected some of"),
+        ({"features": ["wage"]}, r"features has 'wage'; expected some of \['age', 'job', 'gain', \('age', 'job'\)\]"),
+        ({"features": [("age", "gain")]}, r"features has \('age', 'gain'\); expected some of"),
+        ({"features": []}, r"features=\[\]; expected"),
+        ({"features": [3]}, r"features has 3; expected some of"),
         ({"n_terms": 0}, "n_terms=0; expected a positive number"),
         ({"order": "size"}, "order='size'; expected 'given' or 'value'"),
         ({"n_cols": 0}, "n_cols=0; expected a positive number"),
@@ -318,7 +437,7 @@ def test_what_makes_no_sense_is_refused(params, message):
 
 def test_more_panels_than_a_single_axes_has_room_for_are_refused():
     with pytest.raises(
-        ValueError, match=r"a single axes, which has no room for 6 panels; expected at most 4: .* terms=\[...\], or"
+        ValueError, match=r"a single axes, which has no room for 6 panels; expected at most 4: .* features=\[...\], or"
     ):
         AdditiveDisplay.from_estimator(model(3), ax=pyplot.figure().add_subplot())
 
@@ -367,7 +486,7 @@ def test_a_model_tells_the_scale_of_each_column():
     scales = {names: shape.scales for names, shape in done.shape_functions_.items()}
     pair = {("gain", "job"): ("log", "category")}
     assert scales == {"job": ("category",), "age": ("linear",), "gain": ("log",), **pair}
-    drawn = AdditiveDisplay.from_estimator(done, terms=["gain", ("job", "gain")]).axes_
+    drawn = AdditiveDisplay.from_estimator(done, features=["gain", ("job", "gain")]).axes_
     assert [ax.get_xscale() for ax in drawn] == ["symlog", "symlog"]
 
 
@@ -402,7 +521,7 @@ def test_models_are_drawn_as_they_are(n_classes):
         model = fitted(DPAdditiveClassifier(1.0, classes=range(n_classes), **params), X, rng.integers(n_classes, size=3000))
     else:
         model = fitted(DPAdditiveRegressor(1.0, target_bounds=(-1, 1), **params), X, X[:, 0] ** 2)
-    display = AdditiveDisplay.from_estimator(model, terms=["x0", "x1", ("x0", "x1")])
+    display = AdditiveDisplay.from_estimator(model, features=["x0", "x1", ("x0", "x1")])
     assert len(display.axes_) == 2 + (3 if n_classes == 3 else 1)
     drawn = [line.get_ydata() for line in display.axes_[0].lines[: max(n_classes - 1, 1) if n_classes < 3 else 3]]
     np.testing.assert_array_equal(np.squeeze(drawn).T, model.shape_functions_["x0"].values)
@@ -427,7 +546,7 @@ def test_a_learnt_column_of_dates_is_drawn_in_dates(of_frame, rng):
     assert model.schema_.to_dict()["columns"]["admitted"]["dates"] is True
     assert DPAdditiveClassifier(5.0, schema=model.schema_.to_dict()).fit(X, X["age"] > 50).schema_ == model.schema_
     assert [model.shape_functions_[name].scales for name in X] == [("date",), ("linear",)]
-    display = AdditiveDisplay.from_estimator(model, terms=["admitted", "age"])
+    display = AdditiveDisplay.from_estimator(model, features=["admitted", "age"])
     display.figure_.canvas.draw()
     admitted, age = (" ".join(tick.get_text() for tick in ax.get_xticklabels()) for ax in display.axes_)
     assert "202" in admitted and "e" not in admitted and "202" not in age
