@@ -20,7 +20,7 @@ from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.errors import OutsideGuaranteeWarning, WeakPrivacyWarning
+from skdp.privacy.errors import OutsideGuaranteeWarning, TableWarning, WeakPrivacyWarning
 from skdp.privacy.noise.source import reproducible_noise
 from skdp.privacy.queries import Query, Vertex
 from skdp.privacy.schedule import Release, Selection
@@ -268,7 +268,7 @@ def _log_ratio(exponents: np.ndarray, rate: float) -> np.ndarray:
 def warnings_said_once() -> Iterator[None]:
     """Silence, for the following fits, the warnings that the plan has already emitted."""
     with warnings.catch_warnings():
-        for category in (OutsideGuaranteeWarning, WeakPrivacyWarning):
+        for category in (OutsideGuaranteeWarning, TableWarning, WeakPrivacyWarning):
             warnings.simplefilter("ignore", category)
         yield
 

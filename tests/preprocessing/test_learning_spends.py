@@ -30,7 +30,7 @@ def table(numbers, texts, either):
     frame = {f"n{i}": np.arange(N) * 0.37 + i for i in range(numbers)}
     frame |= {f"t{i}": np.array(["x", "y"] * (N // 2), dtype=object) for i in range(texts)}
     frame |= {f"e{i}": np.array(["1.5", "y"] * (N // 2), dtype=object) for i in range(either)}
-    return pd.DataFrame(frame), {f"e{i}": "either" for i in range(either)}
+    return pd.DataFrame(frame), {f"t{i}": "category" for i in range(texts)} | {f"e{i}": "either" for i in range(either)}
 
 
 def epsilon_of(multipliers, delta):
