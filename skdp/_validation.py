@@ -39,7 +39,7 @@ BOUNDS = (
 
 
 def refuse_hiding(owner: object, name: str) -> None:
-    """Raise AttributeError if an attribute would hide a method, by which the report judges an object; a user's class has its own."""
+    """Raise AttributeError if an attribute would hide a method of skdp, by which the report judges an object."""
     ours = (base for base in type(owner).__mro__ if base.__module__.partition(".")[0] in ("skdp", "sklearn"))
     if callable(getattr(type(owner), name, None)) and any(name in vars(base) for base in ours):
         raise AttributeError(f"{type(owner).__name__}.{name} is a method; expected a derived class that overrides it.")
