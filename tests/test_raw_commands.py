@@ -67,7 +67,9 @@ def test_a_raw_csv_is_fitted_under_one_budget_and_the_model_predicts(folder, cap
     assert len(pd.read_csv("p.csv")) == N
     told = capsys.readouterr()
     Path("raw.csv").write_text("age,work*,length\nnever heard of,,\n40,clerk,-inf\n")
-    run("predict", "m.skops", "raw.csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")  # as outside of the tests
+        run("predict", "m.skops", "raw.csv")
     told = capsys.readouterr()
     assert told.out.count("\n") == 3 and "are no numbers" not in told.err
     Path("raw.csv").write_text("age,work*,length\n" + 10 * "47 yrs,,1\n40 yrs,clerk,2\n")

@@ -174,7 +174,7 @@ def warn(message: str, category: type[Warning]) -> None:
         Class of the warning.
     """
     level = 1
-    while sys._getframe(level).f_globals.get("__name__", "").split(".")[0] in ("skdp", "sklearn"):
+    while sys._getframe(level).f_globals.get("__name__", "").split(".")[0] in ("skdp", "sklearn", "contextlib"):
         if sys._getframe(level).f_back is None:
             break
         level += 1

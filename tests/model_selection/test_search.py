@@ -36,6 +36,7 @@ from skdp import (
     OutsideGuaranteeWarning,
     PrivacyAccountingError,
     PrivacyLedger,
+    WeakPrivacyWarning,
 )
 from skdp.metrics._classes import estimate, evaluate_scores
 from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV, _search
@@ -577,6 +578,12 @@ def test_the_plan_is_what_is_spent_and_says_when_it_pays(mechanism):
     assert "(0.5, 1.11111e-07)" in report and "Trial" in report and "random permutation" in report
     assert "NONE" in report  # of reproducible noise
     assert search.privacy_report_.to_dict()["spent"]["epsilon"] <= 0.5 and search.privacy_report_.to_html()
+
+
+def test_warnings_of_a_search_are_at_the_line_that_called_it():
+    with pytest.warns(WeakPrivacyWarning) as caught:
+        DPGridSearchCV(MODEL, GRID, epsilon=50.0, random_state=0).fit(*records())
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
