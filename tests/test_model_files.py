@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from saddles import Regression
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
@@ -34,7 +33,9 @@ from skdp._copying import BoundToLedgers
 from skdp._model_files import ESTIMATORS, TRUSTED
 from skdp.data import chunks
 from skdp.estimators.boosting import _rule
+from skdp.minimax import AUCSaddle
 from skdp.preprocessing import Schema
+from skdp.scorers import LinearScorer
 from skdp.solvers import SOLVERS, GradientDescent, Solver
 
 MARKER = "code-was-run"
@@ -343,8 +344,9 @@ def fitted_as(kind, table, option):
     of_target = {"target_bounds": (-2.0, 2.0)} if "target_bounds" in kind._get_param_names() else {}
     names = {"hidden_layer_sizes": (3,), "data_norm": 1.0 if kind is skdp.DPMinimax else None, **of_target, **given, **option}
     params = {name: value for name, value in names.items() if name in kind._get_param_names()}
-    model = kind(**({"saddle": Regression} if kind is skdp.DPMinimax else {}), **{"epsilon": 3.0, "delta": 1e-5, **params})
-    y = (a > 0.1).astype(int) if "classes" in kind._get_param_names() else a
+    saddle = {"saddle": AUCSaddle(LinearScorer(X.shape[1]), positive_rate=0.5)} if kind is skdp.DPMinimax else {}
+    model = kind(**saddle, **{"epsilon": 3.0, "delta": 1e-5, **params})
+    y = (a > 0.1).astype(int) if "classes" in kind._get_param_names() or saddle else a
     inner = (chunks(lambda: [(X, y)]),) if table == "chunks" else (X, y)
     extra = {"sample_weight": np.ones(N)} if "max_sample_weight" in option else {}
     extra |= {"groups": np.arange(N) % 2} if kind is skdp.DPGroupDROClassifier else {}

@@ -306,7 +306,8 @@ def warn_of_ids(described: Any, X: Any, bounded: Any = None) -> None:
         As given as ``feature_bounds``; a dict describes the columns that it names.
     """
     content = _content(described)
-    entries = columns_and_target(content)[0] if isinstance(content, Mapping) else getattr(content, "columns", {})
+    entries = columns_and_target(content)[0] if isinstance(content, Mapping) else {}
+    entries = content.columns if isinstance(content, Schema) else entries  # anything else is refused later
     known = {name for name, facts in entries.items() if facts not in ("learn", "either", {"kind": "learn"})}
     known |= {*bounded} if isinstance(bounded, Mapping) else set()
     ids = [

@@ -154,12 +154,12 @@ def test_a_lazy_frame_is_refused_without_asking_for_its_types(rng):
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
 def test_a_lazy_frame_is_refused_wherever_a_table_goes_in(kind, rng):
-    frame = pl.DataFrame({"a": rng.uniform(-1, 1, 400), "b": rng.uniform(-1, 1, 400)})
+    frame = pd.DataFrame({"a": rng.uniform(-1, 1, 400), "b": rng.uniform(-1, 1, 400)})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = kind(8.0, delta=1e-4, classes=[0, 1], schema="learn").fit(frame, [0, 1] * 200)
     stated = from_schema({"columns": {name: {"kind": "number", "bounds": [-1, 1]} for name in "ab"}})
-    lazy = frame.lazy()
+    lazy = pl.from_dict(frame.to_dict("list")).lazy()
     for call in (
         lambda: model.predict(lazy),
         lambda: model.plan(lazy),

@@ -269,7 +269,8 @@ def estimated_bread(
     everything = np.eye(len(released))
     found = _curvature(released, noise, everything, everything[:, :0], mean)
     aside = _flat_columns(found, frame.geometry, blocks)
-    return _curvature(released, noise, *_apart(aside), mean) if aside.size else found
+    kept, aside = _apart(aside) if aside.size else (everything, aside)
+    return _curvature(released, noise, kept, aside, mean) if aside.size and kept.size else found
 
 
 def _curvature(released: np.ndarray, noise: float, kept: np.ndarray, aside: np.ndarray, mean: float) -> Curvature:

@@ -222,6 +222,13 @@ def test_a_column_without_information_is_taken_out_before_other_directions_are_j
         assert not found.shown.all() and np.square(found.directions[:k]).max() < 0.99
 
 
+def test_where_no_column_has_information_no_other_direction_is_left_to_judge():
+    """With a category whose levels are all flat, the constant is among the directions that are taken out."""
+    released = -np.eye(2) + 0.1
+    found = estimated_bread(released, 0.3, frame(np.ones(2), np.zeros(2)), 0.1, 2.0, (slice(0, 1),))
+    assert not found.shown.any() and np.isfinite(found.floored).all()
+
+
 def test_errors_of_a_released_matrix_move_a_step_as_stated(rng):
     k, size, move = 6, 0.1, rng.normal(size=6)
     found, _ = noisy(np.eye(k), size, rng)
