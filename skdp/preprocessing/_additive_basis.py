@@ -116,8 +116,6 @@ class AdditiveBasis:
         1]: the root of :math:`c + p/3 + 2\sqrt{4p/45}` for c categories and p numbers, and at most the root of c + p.
     placed : mapping of str to tuple of float, default={}
         Knots of single numeric columns, from 0 to 1, which replace the even ones; public, or released.
-    reach : mapping of str to (float, float), default={}
-        Where the records of single numeric columns are, from 0 to 1, as releases tell; numbers beyond count as the nearest end.
 
     Notes
     -----
@@ -136,7 +134,6 @@ class AdditiveBasis:
     dyadic: bool = True
     length: float | None = None
     placed: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    reach: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def numbers(self) -> list[str]:
@@ -321,7 +318,7 @@ class AdditiveBasis:
                 yield TermValues(term, part)
                 continue
             with np.errstate(all="ignore"):  # an error would reveal a value
-                place = self._placed(name, columns[name])
+                place = self._scaled(name, columns[name])
                 further = [part / self._length for part in self._further(name, columns[name])]
             value = self._from_zero(name, place)[:, 0] / self._length
             yield TermValues(term, further[0] if further else None, value, place[:, 0] if self.n_intervals else None)
@@ -402,9 +399,6 @@ class AdditiveBasis:
             return np.array(column.bounds)
         if places is None:
             places = self.places(name, fine)
-        if fine and name in self.reach:
-            low, high = self.reach[name]
-            places = np.concatenate([[low], places[(places > low) & (places < high)], [high]])
         if column.learnt is not None:
             return np.asarray(from_between(column, 2 * places - 1))
         low, high = column.bounds
@@ -500,14 +494,9 @@ class AdditiveBasis:
             further = [part / self._length for part in self._further(name, columns[name])]
             yield sparse.csr_array(sparse.hstack([value, *hats, *further], format="csr"))
 
-    def _placed(self, name: str, column: Any) -> np.ndarray:
-        """Return where numbers lie between the bounds, from -1 to 1, those beyond the reach of the column at its nearest end."""
-        low, high = self.reach.get(name, (0.0, 1.0))
-        return np.clip(self._scaled(name, column), 2 * low - 1, 2 * high - 1)
-
     def _value(self, name: str, column: Any) -> np.ndarray:
         """Return a scaled number: 0 at its centre, at zero or at the bound closest to zero; 1 or -1 at the farther bound."""
-        return self._from_zero(name, self._placed(name, column))
+        return self._from_zero(name, self._scaled(name, column))
 
     def _from_zero(self, name: str, scaled: np.ndarray) -> np.ndarray:
         (zero,) = self._scaled(name, np.full((1, 1), self._zero_of(name)))[:, 0]
@@ -572,7 +561,7 @@ class AdditiveBasis:
         places = 2 * self.knots_of(name)[:, None] - 1
         hats = SplineTransformer(degree=1, knots=places, extrapolation="constant", sparse_output=True)
         hats.set_output(transform="default")  # whatever the program set for all: data frames cannot be sparse
-        return sparse.csr_array(hats.fit(places).transform(self._placed(name, column)))
+        return sparse.csr_array(hats.fit(places).transform(self._scaled(name, column)))
 
     def _indicators(self, name: str, column: Any) -> sparse.csr_array:
         codes = self._codes(name, column)

@@ -1,7 +1,5 @@
 """Bins of the columns of an additive basis."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from skdp.preprocessing._additive_basis import AdditiveBasis, TermValues
@@ -12,8 +10,7 @@ __all__ = ["bin_effects", "bins_of", "bins_of_values"]
 
 
 def bins_of(basis: AdditiveBasis) -> Bins:
-    """Return what maps rows of a basis without pairs to bins of its columns, between the bounds of numbers."""
-    basis = replace(basis, reach={})
+    """Return what maps rows of a basis without pairs to bins of its columns."""
     return Bins(tuple(_of_column(basis, name, place) for place, name in enumerate(basis.facts.columns)))
 
 

@@ -54,8 +54,8 @@ class CoefficientNoise:
     blocks : tuple of (int, ndarray of shape (k, k)), default=()
         First feature and covariance of the coefficients of k features, in the user's units, with which they replace ``variances``
         of a single output.
-    carried : tuple of (int, ndarray of shape (k, k) or (k,)), default=()
-        First feature of k of them, and the matrix, or its diagonal, by which post-processing multiplied their coefficients.
+    carried : tuple of (int, ndarray of shape (k, k)), default=()
+        First feature of k of them, and the matrix by which post-processing multiplied their coefficients.
 
     Notes
     -----
@@ -176,7 +176,7 @@ class CoefficientNoise:
         for start, matrix in self.carried:
             if first <= start < first + rows.shape[1]:
                 own = rows[:, start - first : start - first + len(matrix)]
-                own[:] = own @ matrix if matrix.ndim == 2 else own * matrix
+                own[:] = own @ matrix
         return rows
 
     def centre_errors(self, weights: np.ndarray) -> np.ndarray:

@@ -439,8 +439,8 @@ class AdditiveModel(DPEstimator):
             additive = replace(additive, basis=release_knots(plan.problem, additive.basis, oracle, additive.inference))
         result = smoothed(additive.basis, super()._solved(plan, oracle, rng))
         if not self.inference and self._judges_support(plan):
-            result, reach, hardly_seen = supported(additive.basis, result, self._counted)
-            additive = replace(additive, basis=replace(additive.basis, reach=reach), hardly_seen=hardly_seen)
+            result, hardly_seen = supported(additive.basis, result, self._counted)
+            additive = replace(additive, hardly_seen=hardly_seen)
         return replace(result, particular=additive)
 
     def _judges_support(self, plan: Plan) -> bool:
@@ -473,7 +473,7 @@ class AdditiveModel(DPEstimator):
             model["coef_"] = coef
         noise = None if result.noise is None else replace(result.noise, unit=self._units()[1])
         if directions := monotone_directions(self.monotone, basis.facts):
-            shapes = Shapes(replace(basis, reach={}), np.atleast_2d(model["coef_"]), noise, directions)
+            shapes = Shapes(basis, np.atleast_2d(model["coef_"]), noise, directions)
             model["coef_"] = monotone_coefficients(shapes).reshape(model["coef_"].shape)
         model["hardly_seen_"] = Additive.of(result).hardly_seen
         return {**model, "basis_": basis, **({} if noise is None else {"noise_": noise})}
