@@ -51,7 +51,7 @@ def as_frame(X: Any) -> Any:
     """Return a frame of another library as a frame of pandas; anything else unchanged.
 
     Such a frame has ``__arrow_c_stream__`` or ``__dataframe__``. Its columns keep their types, so that a missing cell changes no
-    type. Messages quote no data. A lazy frame of polars is refused before it is asked for its columns, of which it would warn.
+    type. Messages quote no data. A lazy frame of polars is refused before its columns are read, because reading them warns.
     """
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame, which holds no records yet; expected a table, such as X.collect().")

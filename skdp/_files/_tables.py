@@ -103,7 +103,7 @@ class TextFormat:
         }
 
     def with_points(self, column: Any) -> Any:
-        """Return cells of text, of which each that is a number has a decimal point and no separators of thousands."""
+        """Return cells of text. Numbers among them get a decimal point and lose separators of thousands."""
         mark, point = re.escape(self.thousands or ""), re.escape(self.decimal)
         whole = rf"\d{{1,3}}(?:{mark}\d{{3}})+|\d*" if mark else r"\d*"
         numbers = column.str.fullmatch(rf"(?=.*\d)\s*[+-]?(?:{whole})(?:{point}\d*)?(?:[eE][+-]?\d+)?\s*", na=False)

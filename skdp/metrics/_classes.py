@@ -250,7 +250,7 @@ def score_noise(name: str, n_samples: int, budget: Budget, rate: float = 0.5) ->
 
 
 def scores_of(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return clipped log-odds of the event, and class numbers, of which it has 1."""
+    """Return clipped log-odds of the event, and class numbers: 1 is the event."""
     classes = getattr(model, "classes_", None)
     if not hasattr(model, "predict_proba") or classes is None or len(classes) != 2:
         raise TypeError(
