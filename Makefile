@@ -8,8 +8,8 @@ USUAL := -m "not slow and not exhaustive"
 # What meets more of scikit-learn than `clone`, or diffprivlib, for the oldest ones; the rest is the same with both
 OF_OLDEST := $(shell grep -rE '^(from|import) sklearn' tests/estimators tests/preprocessing --include='test_*.py' | \
   grep -v 'sklearn.base import clone$$' | cut -d: -f1 | sort -u) \
-  tests/test_frames.py tests/test_imports.py tests/privacy/ledger/test_diffprivlib.py \
-  tests/test_benchmarks.py::test_diffprivlib_gets_epsilon_and_norm
+  tests/benchmarks/test_frames.py tests/test_imports.py tests/privacy/ledger/test_diffprivlib.py \
+  tests/benchmarks/test_benchmarks.py::test_diffprivlib_gets_epsilon_and_norm
 
 # Tests start many processes: without files of bytecode, each would compile the package again
 unexport PYTHONDONTWRITEBYTECODE

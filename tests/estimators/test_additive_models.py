@@ -335,3 +335,16 @@ def test_a_weak_guarantee_is_warned_of_once():
 def test_the_report_says_what_the_functions_are(knots, n, said):
     plan = DPAdditiveClassifier(knots=knots, interactions=[(0, 1)]).plan(n, 2)
     assert said in " ".join(str(plan).split())
+
+
+def test_an_additive_regressor_takes_the_range_of_y_from_its_schema():
+    """At epsilon 100 and without errors in y, R2 below .9 has a probability that is negligible."""
+    schema = {"columns": {"a": {"kind": "number", "bounds": [-3, 3]}}, "target": "y", "target_bounds": [100, 400]}
+    x = np.random.default_rng(0).uniform(-3, 3, 2000)
+    table, y = pd.DataFrame({"a": x}), 250 + 40 * x
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "epsilon=")
+        model = seeded.fitted(DPAdditiveRegressor(epsilon=100.0, schema=schema), table, y)
+        other = seeded.fitted(DPAdditiveRegressor(epsilon=100.0, schema=schema, target_bounds=(0, 500)), table, y)
+    assert model.target_bounds_ == (100, 400) and model.score(table, y) > 0.9
+    assert other.target_bounds_ == (0, 500)

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -188,3 +189,43 @@ def test_all_docstrings_state_the_one_convention():
             assert "feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None" in text
             assert "a pair (low, high) for all columns" in " ".join(text.split()), name
     assert "column_scaling" in (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+
+
+X = np.random.default_rng(0).uniform((-3, 0), (3, 10), size=(2000, 2))
+Y = (X[:, 0] > 0).astype(int)
+
+
+def said(work):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        work()
+    return [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize("two", [[3, 10], np.array([3, 10])], ids=["list", "array"])
+def test_two_numbers_for_two_columns_warn_once_per_fit(two):
+    """They could be meant as one number per column."""
+    for work in (
+        lambda: DPLogisticRegression(feature_bounds=two, classes=[0, 1]).fit(X, Y),
+        lambda: BoundedScaler(bounds=two).fit(X),
+    ):
+        (message,) = said(work)
+        assert "is taken as (low, high) for both columns" in message and "[(-3, 3), (0, 10)]" in message
+
+
+@pytest.mark.parametrize("bounds", [(3, 10), [(-3, 3), (0, 10)], 10.0])
+def test_bounds_that_can_mean_one_thing_only_do_not_warn(bounds):
+    assert not said(lambda: DPLogisticRegression(feature_bounds=bounds, classes=[0, 1]).fit(X, Y))
+    assert not said(lambda: DPLogisticRegression(feature_bounds=[-3, 10], classes=[0, 1]).fit(X[:, [0, 1, 1]], Y))
+
+
+def test_the_place_of_a_wrong_pair_is_shown():
+    with pytest.raises(ValueError, match=r"\(the pair at feature_bounds\[1\]\); expected"):
+        DPLogisticRegression(feature_bounds=[(-3, 3), (10, 0)]).fit(X, Y)
+
+
+def test_bounds_by_name_of_a_table_without_names_say_what_to_give():
+    with pytest.raises(ValueError, match="one pair per column, in order"):
+        DPLogisticRegression(feature_bounds={"a": 3, "b": 10}).fit(X, Y)
+    with pytest.raises(ValueError, match=r"the columns of X: \['a', 'b'\]\.$"):
+        DPLogisticRegression(feature_bounds={"a": 3}).fit(pd.DataFrame(X, columns=["a", "b"]), Y)

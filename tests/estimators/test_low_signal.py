@@ -271,3 +271,8 @@ def test_groups_keep_their_shares():
     assert n > DPGroupDROClassifier(0.1).plan(1000, 3).needed.n_samples
     enough = DPGroupDROClassifier(0.1).plan(n, 3, group_sizes=[n - n // 10, n // 10]).needed
     assert enough.epsilon <= 0.102
+
+
+def test_what_a_plan_asks_for_is_said_to_be_the_least():
+    text = " ".join(str(DPLinearRegression(target_bounds=(0, 1)).plan(200, 10)).split())
+    assert "To predict more than a constant, a model needs about" in text and "a good model needs several times as much" in text

@@ -150,3 +150,8 @@ def test_names_are_escaped_and_folded_where_they_are_many():
 def test_a_large_epsilon_has_a_page():
     with pytest.warns(UserWarning, match="weak"):
         assert "exp(epsilon) times" in DPLogisticRegression(1e5).plan(1000, 3).to_html()
+
+
+def test_entries_of_a_mapping_are_not_called_parameters_in_the_page():
+    page = DPLogisticRegression(feature_bounds={"a": 3, "b": 10}).plan(2000, 2).to_html()
+    assert "entries</summary>" in page and "parameters</summary>" not in page

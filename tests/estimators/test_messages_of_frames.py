@@ -620,3 +620,8 @@ def test_an_evaluation_that_noise_hides_warns_before_the_charge(metrics, rng):
         with pytest.raises(LowSignalWarning, match=f"hide the scores of {n} test records at epsilon=0.5"):
             evaluate(model, X[:n], y[:n], metrics=metrics, epsilon=0.5)
     assert not ledger.entries
+
+
+def test_text_in_x_points_to_a_schema():
+    with pytest.raises(ValueError, match='schema="learn"'):
+        DPLogisticRegression(data_norm=1.0).fit(pd.DataFrame({"a": ["u", "v"] * 10}), [0, 1] * 10)

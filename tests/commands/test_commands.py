@@ -23,7 +23,7 @@ from skdp._commands._records import read_labelled
 from skdp.preprocessing import Schema, from_schema, read_table
 from skdp.preprocessing._schema import ADVICE
 
-SCHEMAS = Path(__file__).parents[1] / "examples" / "schemas"
+SCHEMAS = Path(__file__).parents[2] / "examples" / "schemas"
 FACTS = {
     "columns": {
         "age": {"kind": "number", "bounds": [0, 120]},

@@ -7,8 +7,8 @@ from changed import MOST, ROOT, files_for
 @pytest.mark.parametrize(
     "path, expected",
     (
-        ("tests/test_losses.py", ["tests/test_losses.py"]),
-        ("tests/seeded.py", []),
+        ("tests/losses/test_losses.py", ["tests/losses/test_losses.py"]),
+        ("tests/helpers/seeded.py", []),
         ("skdp/penalties.py", ["tests/test_penalties.py"]),
         ("skdp/solvers/first_order/sgd.py", ["tests/solvers/first_order/test_sgd.py"]),
         ("skdp/estimators/_constrained.py", ["tests/estimators/test_constrained.py"]),

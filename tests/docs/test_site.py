@@ -13,7 +13,7 @@ import skdp
 from skdp.solvers import SOLVERS
 from skdp.solvers._registry import AUTO
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 README = DOCS.parent / "README.md"
 
 

@@ -16,9 +16,9 @@ pytestmark = pytest.mark.skipif(
 
 matplotlib.use("agg")
 
-EXAMPLES = sorted((Path(__file__).resolve().parents[1] / "examples").glob("plot_*.py"))
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("plot_*.py"))
 WITH_DATA = [example for example in EXAMPLES if "SKDP_DATA" in example.read_text()]  # others need no data set
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("SKDP_DATA", BESIDE))
 
 

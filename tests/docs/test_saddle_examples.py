@@ -12,7 +12,7 @@ from skdp import DPMinimax
 from skdp.minimax import Batch, check_saddle
 from skdp.solvers import SGDA
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def definitions(name):

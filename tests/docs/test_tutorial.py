@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("skops")
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 TUTORIAL = (REPOSITORY / "docs" / "getting_started" / "tutorial.md").read_text()
 FILES = re.findall(r"^```\{code-block\} \w+\n:caption: (\S+)\n\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)

@@ -18,7 +18,7 @@ import skdp
 pytestmark = pytest.mark.skipif(
     Version(sklearn.__version__) < Version("1.8"), reason="the environment of a release is its own: once is enough"
 )
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 # An environment of its own: nothing of this one's paths
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
 
