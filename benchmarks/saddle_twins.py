@@ -70,8 +70,8 @@ class Tilted(SaddleProblem):
 class SaddleClassifier(DPLogisticRegression):
     """Class labels and a linear model, on `Tilted`."""
 
-    def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: Any = MinimaxProblem, **particular: Any) -> Problem:
-        return super()._problem(n_samples, n_features, loss, kind, saddle=Tilted(n_features), **particular)
+    def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: Any = MinimaxProblem, **fields: Any) -> Problem:
+        return super()._problem(n_samples, n_features, loss, kind, saddle=Tilted(n_features), **fields)
 
 
 class HalvedNoiseSaddle(Halved, SaddleClassifier):

@@ -20,8 +20,8 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from skdp._extra_facts import NO_EXTRA, ExtraFacts
 from skdp._label_types import otherwise_spelt, told_apart, type_mismatch
-from skdp._particular import NOTHING, Particular
 from skdp._table_types import as_table
 from skdp._validation import check_classes
 from skdp.privacy.data.training_data import TrainingData
@@ -113,7 +113,7 @@ class Partitions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeveralTargets(Particular):
+class SeveralTargets(ExtraFacts):
     """What is public about a regression of several targets at once.
 
     Parameters
@@ -143,7 +143,7 @@ class Facts:
         "dense", "CSR" or "CSC". A transformer may choose between dense and CSR by the data: nothing may depend on which.
     classes : ndarray or None, default=None
         Sorted class labels; None for regression.
-    particular : Particular, default=NOTHING
+    extra : ExtraFacts, default=NO_EXTRA
         Public facts of one kind of fit.
     partitions : Partitions or None, default=None
         Of a table in partitions; None for a table in memory.
@@ -158,7 +158,7 @@ class Facts:
     feature_names: np.ndarray | None = None
     storage: str = "dense"
     classes: np.ndarray | None = None
-    particular: Particular = NOTHING
+    extra: ExtraFacts = NO_EXTRA
     partitions: "Partitions | None" = None
     schema: Any = None
     stated: Any = None
@@ -304,7 +304,7 @@ def read_regression_table(
 
     n_targets = None if np.ndim(centre) == 0 else np.size(centre)
     X, targets = quoting_no_data(X, lambda: _read_numbers(estimator, X, y, several=n_targets is not None))
-    facts = replace(facts_of(estimator, X, None), particular=SeveralTargets(n_targets=n_targets) if n_targets else NOTHING)
+    facts = replace(facts_of(estimator, X, None), extra=SeveralTargets(n_targets=n_targets) if n_targets else NO_EXTRA)
     return facts, X, _in_units(targets, centre, half_width, bounded)
 
 

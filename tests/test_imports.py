@@ -21,17 +21,17 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "constraints": {"_projections", "_validation", "mirror_maps"},
     "_label_types": set(),
     "_validation": {"_label_types"},
-    "_particular": set(),
+    "_extra_facts": set(),
     "samplings": {"_validation"},
     "_table_types": {"_files"},
-    "_data_validation": {"_label_types", "_table_types", "_validation", "_particular"},
+    "_data_validation": {"_label_types", "_table_types", "_validation", "_extra_facts"},
     "_stated_partitions": {"_data_validation"},
     "scorers": {"_validation"},
     "data": {"_files", "_label_types", "_validation", "_data_validation", "preprocessing"},
     "minimax": {"scorers", "_projections", "_validation"},
     "preprocessing": {
         *("_validation", "_data_validation", "_files", "_projections", "_table_types"),
-        *("_copying", "_prepared", "_software", "_stated_partitions"),  # of the transformer that spends a budget
+        *("_scikit_learn", "_software", "_stated_partitions"),  # of the transformer that spends a budget
         "data",  # inside the function that learns from a table in partitions
     },
     "_files": set(),
@@ -40,12 +40,10 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_progress": set(),
     "_version": set(),
     "_software": {"_version"},
-    "_surroundings": set(),
-    "_prepared": {"_surroundings"},
-    "_copying": {"_surroundings"},
-    "inspection": {"_label_types", "_prepared", "_surroundings"},
+    "_scikit_learn": set(),
+    "inspection": {"_label_types", "_scikit_learn"},
     "model_selection": {
-        *("_copying", "_data_validation", "_software", "_surroundings", "_table_types", "_validation"),
+        *("_data_validation", "_scikit_learn", "_software", "_table_types", "_validation"),
         *("data", "estimators", "inspection", "metrics"),
     },
     "audit": {"estimators", "solvers", "inspection", "_label_types", "_validation"},
@@ -58,12 +56,12 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
         "minimax",
         "scorers",
         "_validation",
-        "_particular",
+        "_extra_facts",
     },
     "estimators": {
         *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
-        *("data", "preprocessing", "_validation", "_data_validation", "_particular", "_progress", "_software"),
-        *("_copying", "_label_types", "_prepared", "_stated_partitions", "_projections", "_table_types"),
+        *("data", "preprocessing", "_validation", "_data_validation", "_extra_facts", "_progress", "_software"),
+        *("_label_types", "_scikit_learn", "_stated_partitions", "_projections", "_table_types"),
         "_files",  # inside functions that return a data frame
     },
 }

@@ -29,8 +29,8 @@ from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotE
 import skdp
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression, load_model, save_model
 from skdp.__main__ import main
-from skdp._copying import BoundToLedgers
 from skdp._model_files import ESTIMATORS, TRUSTED
+from skdp._scikit_learn.copies import BoundToLedgers
 from skdp.data import chunks
 from skdp.estimators.boosting import _rule
 from skdp.minimax import AUCSaddle

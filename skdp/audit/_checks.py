@@ -56,7 +56,7 @@ def check_attack(problem: Problem, views: tuple[str, ...]) -> None:
     """
     if isinstance(problem.loss, NoLoss):
         raise TypeError("Canaries need a loss of labels or targets; expected an estimator that has one, not DPMinimax.")
-    if isinstance(problem.particular, Additive):
+    if isinstance(problem.extra, Additive):
         raise TypeError(
             "Canaries are rows as the oracle sees them, not columns of a data frame; expected the estimator of the same fit, "
             "DPLogisticRegression or DPLinearRegression with data_norm=basis.data_norm, and basis.transform(X), for basis = the "

@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._copying import BoundToLedgers
 from skdp._data_validation import Facts, Part, Table, read_unlabelled, read_weights
-from skdp._prepared import look_at_preparation, refuse_selection
 from skdp._progress import CallbackSupportMixin, Progress, asks_for_data
+from skdp._scikit_learn.copies import BoundToLedgers
+from skdp._scikit_learn.pipelines import refuse_selection, warn_of_learning_steps
 from skdp._table_types import as_table
 from skdp._validation import (
     check_integer,
@@ -29,6 +29,7 @@ from skdp.constraints import Constraint
 from skdp.estimators._choice import Choice
 from skdp.estimators._contradictions import contradictions, warn_of_long_rows
 from skdp.estimators._display import Displayed
+from skdp.estimators._foreign_classes import refuse_foreign_parts
 from skdp.estimators._interrupted import told_when_interrupted
 from skdp.estimators._kept_moments import KeptMoments
 from skdp.estimators._learnt import learning_of
@@ -40,7 +41,6 @@ from skdp.estimators._planned_shape import planned_table, read_shape
 from skdp.estimators._prepared_rows import prepared
 from skdp.estimators._public_columns import check_public_columns
 from skdp.estimators._report import report
-from skdp.estimators._reviewed import checked
 from skdp.estimators._sample_weight import refuse_weighted_partitions, taken_weights
 from skdp.estimators._shrunk_indicators import average_effects
 from skdp.estimators._signal import needed
@@ -135,7 +135,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """
         beside |= taken_weights(self, unsupported)
         refuse_fit_arguments(type(self), unsupported)
-        look_at_preparation()
+        warn_of_learning_steps()
         X = as_table(X)
         warn_of_ids(self.schema, X, getattr(self, "feature_bounds", None))
         if (learning := learning_of(self, X)) is not None:
@@ -230,7 +230,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
 
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
         """Run the solver and return its result; subclasses add releases that come before it."""
-        ask, problem = KeptMoments(checked(oracle.ask, plan), plan), plan.problem
+        ask, problem = KeptMoments(refuse_foreign_parts(oracle.ask, plan), plan), plan.problem
         if problem.max_sample_weight is None:
             return ask.beside(plan.solver.solve(problem, ask, rng))
         problem = problem.weighing(float(ask(TotalWeight())[0]))
@@ -423,8 +423,8 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Return the centre and the unit of the targets, or of each of several."""
         return 0.0, 1.0
 
-    def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
-        """Return the public facts of the fit; ``particular`` are further fields of ``kind``."""
+    def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **fields: Any) -> Problem:
+        """Return the public facts of the fit; ``fields`` are further ones of ``kind``."""
         constraint = self._constraint()
         unit = 1.0 if constraint is None else self._units()[1]
         return kind(
@@ -436,7 +436,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
             max_sample_weight=None if self.max_sample_weight is None else float(self.max_sample_weight),
             constraint=constraint if constraint is None or unit == 1 else _scaled(constraint, 1 / unit),
             **self._row_facts(n_samples, n_features),
-            **particular,
+            **fields,
         )
 
     def _budget(self, n_samples: int) -> Budget:

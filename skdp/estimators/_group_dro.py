@@ -289,7 +289,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
             return learning.report(n_classes, Groups(sizes=check_group_sizes(group_sizes, learning.facts.n_samples)))
         facts, public = self._planned_facts(n_samples, n_features, n_classes)
         groups = Groups(sizes=check_group_sizes(group_sizes, facts.n_samples))
-        return self._planned_report(replace(facts, particular=groups), public)
+        return self._planned_report(replace(facts, extra=groups), public)
 
     def _loss(self, n_classes: int) -> Loss:
         return Logistic()
@@ -299,7 +299,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
     ) -> tuple[Facts, Any, np.ndarray, np.ndarray | None]:
         facts, table, codes = super()._read(scratch, X, y)
         public, numbers = read_groups(groups, facts.n_samples)
-        return replace(facts, particular=public), table, codes, numbers
+        return replace(facts, extra=public), table, codes, numbers
 
     def _check_beside(self, n_samples: int, **beside: Any) -> None:
         read_groups(beside["groups"], n_samples)

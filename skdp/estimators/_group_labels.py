@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._particular import Particular
+from skdp._extra_facts import ExtraFacts
 from skdp._validation import check_integer, shown
 
 __all__ = ["GroupColumn", "Groups", "check_group_sizes", "check_groups", "public_groups", "read_groups"]
@@ -19,7 +19,7 @@ MISSING = "A category of its own can stand for missing."
 
 
 @dataclass(frozen=True, kw_only=True)
-class Groups(Particular):
+class Groups(ExtraFacts):
     """Hold the public groups of records.
 
     Parameters

@@ -319,7 +319,7 @@ class InferenceMixin(IntervalMixin):
         if not isinstance(stated := self._stated(), TreatmentSchema):
             return plan
         blocks = tuple(places for name, places in stated.blocks() if name in stated.references)
-        return replace(plan, problem=replace(plan.problem, particular=replace(plan.problem.particular, blocks=blocks)))
+        return replace(plan, problem=replace(plan.problem, extra=replace(plan.problem.extra, blocks=blocks)))
 
     def _interval_rows(self, X: Any) -> tuple[Any, float]:
         return self._rows_of(X), 0.0  # type: ignore[attr-defined]

@@ -181,19 +181,19 @@ class Learning:
         return inner
 
     def second_plan(
-        self, classes: np.ndarray | None, of_text: int = LIKELY, n_classes: Any = None, particular: Any = None
+        self, classes: np.ndarray | None, of_text: int = LIKELY, n_classes: Any = None, extra: Any = None
     ) -> tuple[Any, Facts, Plan]:
         """Plan the second stage for a schema as it might be learnt; return its estimator, its facts and the plan."""
         likely = self.facts.likely(of_text)
         inner = self.second(replace(likely, target_bounds=(-1.0, 1.0)) if self.plan.target else likely)
         with _of_second_stage():
             inner._check_parameters()
-            return self._second_plan(inner, classes, n_classes, particular)
+            return self._second_plan(inner, classes, n_classes, extra)
 
-    def _second_plan(self, inner: Any, classes: np.ndarray | None, n_classes: Any, particular: Any) -> tuple[Any, Facts, Plan]:
+    def _second_plan(self, inner: Any, classes: np.ndarray | None, n_classes: Any, extra: Any) -> tuple[Any, Facts, Plan]:
         classes = inner._planned_classes(n_classes)[0] if classes is None else classes
         facts = inner._of_prepared(Facts(self.facts.n_samples, inner._n_columns(None), classes=classes))
-        facts = facts if particular is None else replace(facts, particular=particular)
+        facts = facts if extra is None else replace(facts, extra=extra)
         return inner, facts, _gaussian(inner._plan_of(facts))
 
     def fit(self, given: list[Any], **beside: Any) -> Any:
@@ -281,15 +281,15 @@ class Learning:
             del columns["feature_names_in_"]
         return columns
 
-    def report(self, n_classes: Any, particular: Any = None) -> PrivacyReport:
-        """Return the report of a fit that is planned; ``particular`` are further facts of the table."""
+    def report(self, n_classes: Any, extra: Any = None) -> PrivacyReport:
+        """Return the report of a fit that is planned; ``extra`` are further facts of the table."""
         self.estimator._budget(self.facts.n_samples)
-        inner, facts, plan = self.second_plan(None, n_classes=n_classes, particular=particular)
+        inner, facts, plan = self.second_plan(None, n_classes=n_classes, extra=extra)
         statement = report(inner, plan, NoiseSource(), facts, planned=True)
-        level = self._level_of(None, n_classes, particular)
+        level = self._level_of(None, n_classes, extra)
         return replace(self.statement(statement), needed=needed(self.estimator, facts, plan, level))
 
-    def _level_of(self, classes: np.ndarray | None, n_classes: Any, particular: Any = None) -> Callable[[int, float], float]:
+    def _level_of(self, classes: np.ndarray | None, n_classes: Any, extra: Any = None) -> Callable[[int, float], float]:
         """Return the noise level of the second stage by the number of records and the epsilon of both stages."""
 
         def level(n_samples: int, epsilon: float) -> float:
@@ -299,8 +299,8 @@ class Learning:
                 warnings.simplefilter("ignore")
                 try:
                     learning = Learning.planned(other, replace(self.facts, n_samples=n_samples))
-                    resized = None if particular is None else particular.resized(n_samples)
-                    return noise_level(learning.second_plan(classes, n_classes=n_classes, particular=resized)[-1])
+                    resized = None if extra is None else extra.resized(n_samples)
+                    return noise_level(learning.second_plan(classes, n_classes=n_classes, extra=resized)[-1])
                 except (ValueError, PrivacyAccountingError):
                     return math.inf
 
@@ -453,12 +453,12 @@ class LearningInPartitions:
     facts: FrameFacts
     known: bool
 
-    def report(self, n_classes: Any, particular: Any = None) -> PrivacyReport:
-        """Return the report of a fit that is planned; ``particular`` are further facts of the table."""
+    def report(self, n_classes: Any, extra: Any = None) -> PrivacyReport:
+        """Return the report of a fit that is planned; ``extra`` are further facts of the table."""
         self._refuse_groups()
         if not self.known:
             raise ValueError("The table does not tell its number of records; expected plan(n_samples, n_features).")
-        return self._planned(self.facts, kept=True).report(n_classes, particular)
+        return self._planned(self.facts, kept=True).report(n_classes, extra)
 
     def fit(self, given: list[Any], **beside: Any) -> Any:
         """Read the cells, pay for both stages, run them, and set all attributes at once; the second one reads again."""

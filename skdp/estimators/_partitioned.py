@@ -133,9 +133,7 @@ def number_of_chunks(n_samples: int, n_features: int) -> int:
 def _public(table: Table, facts: Facts, number: int) -> Partitions:
     """Return the facts about partitions; a dtype that neither the user nor the source states may depend on the records."""
     read = _stored(table)
-    n_bytes = (
-        None if read is None or facts.particular.n_columns is not None else facts.n_samples * facts.n_features * read.itemsize
-    )
+    n_bytes = None if read is None or facts.extra.n_columns is not None else facts.n_samples * facts.n_features * read.itemsize
     return Partitions(table.source.description, number, n_bytes, "a private file" if table.cache else None)
 
 
@@ -258,8 +256,8 @@ class Stream:
         if n_samples < 2 or self._first is None:
             raise ValueError(f"Found array with {n_samples} sample(s) while a minimum of 2 is required.")
         classes = None if self._first.classes is None else self._labels()
-        particular = self._first.particular if self._groups is None else self._groups.public()
-        return replace(self._first, n_samples=n_samples, classes=classes, particular=particular)
+        extra = self._first.extra if self._groups is None else self._groups.public()
+        return replace(self._first, n_samples=n_samples, classes=classes, extra=extra)
 
     @property
     def lookup(self) -> np.ndarray | None:
@@ -283,7 +281,7 @@ class Stream:
     def _parts(self) -> Iterator[Chunk]:
         for X, y, labels in self._table.grouped():
             part = stored_as(self._first, self._read(X, y))
-            if self._table.dtype is not None and part.facts.particular.n_columns is None:
+            if self._table.dtype is not None and part.facts.extra.n_columns is None:
                 part = part._replace(X=as_dtype(part.X, np.dtype(self._table.dtype)))
             self._first = agreed(self._first, part.facts)
             codes = part.y if part.facts.classes is None else self._numbers(part.facts.classes)[part.y]

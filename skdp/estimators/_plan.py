@@ -86,7 +86,7 @@ def with_others(problem: Problem, schedule: Schedule, solver: Solver) -> Schedul
     """Return the solver's schedule with the releases of the estimator before and after it, if there are any."""
     if problem.max_sample_weight is not None:
         return _after_total(problem, schedule)
-    front, back, share = problem.particular.front, problem.particular.back, problem.particular.share
+    front, back, share = problem.extra.front, problem.extra.back, problem.extra.share
     if front is None and back is None:
         return schedule
     if not schedule.full_gaussian:
@@ -105,7 +105,7 @@ def with_others(problem: Problem, schedule: Schedule, solver: Solver) -> Schedul
 
 def _after_total(problem: Problem, schedule: Schedule) -> Schedule:
     """Return the solver's schedule with the release of the total weight before it."""
-    if problem.particular.front is not None or problem.particular.back is not None:
+    if problem.extra.front is not None or problem.extra.back is not None:
         raise ValueError(
             "max_sample_weight is given beside releases of the estimator that count records without weights; expected None, or "
             "no such release: not knots='private'."

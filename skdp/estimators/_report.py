@@ -6,9 +6,9 @@ from typing import Any
 from skdp._data_validation import Facts, Partitions
 from skdp._software import versions
 from skdp._stated_partitions import public_partitions, trusted
+from skdp.estimators._foreign_classes import unreviewed
 from skdp.estimators._group_labels import Groups
 from skdp.estimators._plan import Plan
-from skdp.estimators._reviewed import unreviewed
 from skdp.estimators._sample_weight import ASSUMED
 from skdp.estimators._signal import DROWNED, gradient_noise, prediction_noise
 from skdp.preprocessing._schema import Schema

@@ -138,9 +138,7 @@ def _level(estimator: Any, facts: Facts, n_samples: int, epsilon: float) -> floa
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return noise_level(
-                other._plan_of(replace(facts, n_samples=n_samples, particular=facts.particular.resized(n_samples)))
-            )
+            return noise_level(other._plan_of(replace(facts, n_samples=n_samples, extra=facts.extra.resized(n_samples))))
         except (ValueError, PrivacyAccountingError):
             return math.inf
 

@@ -8,8 +8,8 @@ from typing import Any
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp._prepared import learns_without_noise
-from skdp._surroundings import FROZEN, OF_TARGETS, SEARCHES, STACKS, is_one, is_stratified, join, learnt_around, nested
+from skdp._scikit_learn.callers import FROZEN, OF_TARGETS, SEARCHES, STACKS, is_one, is_stratified, join, learnt_around, nested
+from skdp._scikit_learn.pipelines import learns_without_noise
 from skdp.privacy.errors import shown
 
 __all__ = ["CheckedStep", "PipelineCheck", "check_pipeline"]

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._copying import BoundToLedgers
 from skdp._label_types import classes_of
+from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table
 from skdp._validation import shown
 from skdp.metrics._classes import MOST_GROUPS, evaluate_scores, group_numbers, plan_classes, scores_of

@@ -16,9 +16,9 @@ from sklearn.utils import check_random_state as generator_of
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from skdp._copying import BoundToLedgers
 from skdp._data_validation import quoting_no_data
-from skdp._surroundings import BAGS, is_one, join, one_run, parameters_of, warn_outside
+from skdp._scikit_learn.callers import BAGS, is_one, join, one_run, parameters_of, warn_outside
+from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table
 from skdp._validation import check_integer, check_number, check_random_state, shown
 from skdp.data import Table

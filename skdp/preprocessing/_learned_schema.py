@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._copying import BoundToLedgers
 from skdp._data_validation import Partitions
-from skdp._prepared import look_at_preparation
+from skdp._scikit_learn.copies import BoundToLedgers
+from skdp._scikit_learn.pipelines import warn_of_learning_steps
 from skdp._software import versions
 from skdp._stated_partitions import public_partitions, trusted
 from skdp._table_types import as_frame, as_table
@@ -157,7 +157,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         self
             The transformer.
         """
-        look_at_preparation()
+        warn_of_learning_steps()
         self._check_parameters()
         warn_of_ids(self.schema, X)
         if is_lazy(X):

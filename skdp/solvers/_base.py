@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._particular import NOTHING, Particular
+from skdp._extra_facts import NO_EXTRA, ExtraFacts
 from skdp._validation import refuse_hiding
 from skdp.constraints import Box, Constraint
 from skdp.losses import Logistic, Squared
@@ -77,7 +77,7 @@ class Problem:
         Public number of records, if ``n_samples`` is a released total weight (see `weighing`); None if it is that number.
     n_stored : int or None, default=None
         Upper bound on the number of nonzero entries of a row, if it is public; it sets the cost of a pass over a sparse table.
-    particular : Particular, default=NOTHING
+    extra : ExtraFacts, default=NO_EXTRA
         Public facts of one kind of fit.
     """
 
@@ -97,7 +97,7 @@ class Problem:
     max_sample_weight: float | None = None
     n_records: int | None = None
     n_stored: int | None = None
-    particular: Particular = NOTHING
+    extra: ExtraFacts = NO_EXTRA
 
     @property
     def offers(self) -> frozenset[str]:
@@ -135,7 +135,7 @@ class Problem:
     @property
     def n_columns(self) -> int:
         """Number of columns of the table that the estimator got."""
-        return self.particular.n_columns or self.n_features
+        return self.extra.n_columns or self.n_features
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -177,7 +177,7 @@ class Problem:
         mu is the Gaussian-DP parameter of the budget that a release before the solver leaves; k is 2 under ``replace_one`` and 1
         under ``zero_out``.
         """
-        return signal_to_noise(self.budget, self.n_samples) * math.sqrt(self.particular.share * (1 - self.total_share))
+        return signal_to_noise(self.budget, self.n_samples) * math.sqrt(self.extra.share * (1 - self.total_share))
 
     @cached_property
     def total_share(self) -> float:
@@ -300,7 +300,7 @@ class SolverResult:
         Covariance of the coefficients, if the solver releases it.
     residual_scale : float or None, default=None
         Estimate of the standard deviation of what the model leaves of the targets, if the releases tell it.
-    particular : Particular, default=NOTHING
+    extra : ExtraFacts, default=NO_EXTRA
         Facts of one kind of fit, which its estimator adds.
     """
 
@@ -313,7 +313,7 @@ class SolverResult:
     kept: ReleasedMoments | None = None
     inference: Inference | None = None
     residual_scale: float | None = None
-    particular: Particular = NOTHING
+    extra: ExtraFacts = NO_EXTRA
 
 
 class Solver(BaseEstimator, ABC):

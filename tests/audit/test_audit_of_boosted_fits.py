@@ -159,7 +159,7 @@ def attacked(name, adjacency, n_runs, twin=None):
         for run in range(n_runs):
             for adversary.present in (0, 1):
                 oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise)
-                scores[:, adversary.present, run] = adversary.concludes(model._solved(plan, oracle, rng).particular.trees)
+                scores[:, adversary.present, run] = adversary.concludes(model._solved(plan, oracle, rng).extra.trees)
                 oracle.finish()
     claim = Claim(plan.schedule, plan.scale, plan.problem.budget)
     return {view: lower_bound(view, scores[i], claim, "gaussian", CONFIDENCE).epsilon for i, view in enumerate(VIEWS)}

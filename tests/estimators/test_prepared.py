@@ -28,7 +28,7 @@ from skdp import (
     DPLogisticRegression,
     PrivacyLedger,
 )
-from skdp._prepared import LEARN, LEARN_IF
+from skdp._scikit_learn.pipelines import LEARN, LEARN_IF
 from skdp.preprocessing import BoundedScaler, RowNormClipper, from_schema
 from skdp.privacy.errors import OutsideGuaranteeWarning
 

@@ -9,7 +9,7 @@ import pytest
 from seeded import fitted
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression
-from skdp._particular import Particular
+from skdp._extra_facts import ExtraFacts
 from skdp.losses import Logistic
 from skdp.preprocessing._knot_placement import FINEST, finest, hat_columns, place_knots
 from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
@@ -93,7 +93,7 @@ def test_a_solver_is_told_how_much_noise_it_has():
     """From the part of the budget that is left, which its schedule has after a release in front."""
     budget = Budget(0.7, 1e-6, "zero_out")
     whole = Problem(1000, 3, Logistic(), budget, 1.0, 1.0)
-    part = replace(whole, particular=Particular(share=0.75))
+    part = replace(whole, extra=ExtraFacts(share=0.75))
     assert part.signal_to_noise == pytest.approx(math.sqrt(0.75) * whole.signal_to_noise)
     schedule = StandardizedGradientDescent().schedule(part)
     front = Release(HatSums, Gaussian(), 1.0, 4)

@@ -8,7 +8,7 @@ import pytest
 from dp_accounting import GaussianDpEvent
 from dp_accounting.pld import PLDAccountant
 
-from skdp._particular import Particular
+from skdp._extra_facts import ExtraFacts
 from skdp.estimators._plan import with_others
 from skdp.losses import Logistic
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
@@ -87,11 +87,11 @@ def test_noise_that_is_not_scaled_is_found():
 def test_one_share_is_not_divided_twice():
     front = Release(HatSums, Gaussian(), 1.0, 2)
     problem = Problem(100, 3, Logistic(), Budget(1.0, 1e-6, "zero_out"), 1.0, 1.0)
-    both = replace(problem, particular=Particular(front=front, back=LATER, share=0.5))
+    both = replace(problem, extra=ExtraFacts(front=front, back=LATER, share=0.5))
     with pytest.raises(PrivacyAccountingError, match="expected either, not both"):
         with_others(both, FIRST, GradientDescent())
     for given in ({"front": front}, {"back": LATER}):
-        scheduled = with_others(replace(problem, particular=Particular(**given, share=0.5)), FIRST, GradientDescent())
+        scheduled = with_others(replace(problem, extra=ExtraFacts(**given, share=0.5)), FIRST, GradientDescent())
         mu = squares(scheduled, calibrate(scheduled, problem.budget), "zero_out")
         own = mu[1:] if "front" in given else mu[: len(FIRST)]
         assert own.sum() == pytest.approx(0.5 * gaussian_mu(1.0, 1e-6) ** 2, rel=1e-9)

@@ -351,7 +351,7 @@ class AdditiveModel(DPEstimator):
         checked = sparse.csr_array(rows.shape) if packs else rows  # packed rows are finite
         facts, table, labels = super()._read(self._scratch(), checked, y)  # type: ignore[safe-super]
         known = getattr(scratch, "feature_names_in_", None)
-        return replace(facts, n_features=len(names), feature_names=known, particular=additive), rows if packs else table, labels
+        return replace(facts, n_features=len(names), feature_names=known, extra=additive), rows if packs else table, labels
 
     def _part_reader(self, table: Any) -> Callable[[Any, Any], Part]:
         facts, n_samples = self._stated(), number_of_records(table)
@@ -393,7 +393,7 @@ class AdditiveModel(DPEstimator):
     def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
         additive = self._additive(n_samples, n_features)
         width = {"n_features": additive.n_functions, "n_stored": additive.basis.n_stored}
-        return {**width, "data_norm": additive.data_norm, "particular": additive}
+        return {**width, "data_norm": additive.data_norm, "extra": additive}
 
     def _contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterator[str]:
         """Yield a sentence for categories and bounds that, as the released moments show, do not match the records."""
@@ -425,13 +425,13 @@ class AdditiveModel(DPEstimator):
 
     def _plan_of(self, facts: Facts) -> Plan:
         plan = super()._plan_of(facts)
-        read = facts.particular
+        read = facts.extra
         if not isinstance(read, Additive):  # of a table that nobody has
             return plan
         planned = Additive.of(plan.problem)
         if self.schema is not None and planned.basis != read.basis:
             raise ValueError("The schema has changed while it was read; expected a file that nobody writes to.")
-        return replace(plan, problem=replace(plan.problem, particular=replace(planned, basis=read.basis)))
+        return replace(plan, problem=replace(plan.problem, extra=replace(planned, basis=read.basis)))
 
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
         additive = Additive.of(plan.problem)
@@ -441,18 +441,18 @@ class AdditiveModel(DPEstimator):
         if not self.inference and self._judges_support(plan):
             result, hardly_seen = supported(additive.basis, result, self._counted)
             additive = replace(additive, hardly_seen=hardly_seen)
-        return replace(result, particular=additive)
+        return replace(result, extra=additive)
 
     def _judges_support(self, plan: Plan) -> bool:
         """Return whether effects of which the releases tell next to nothing are taken out of the functions."""
         return True
 
-    def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
+    def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **fields: Any) -> Problem:
         if self.monotone and loss.n_outputs > 1:
             raise ValueError(
                 f"monotone={shown(self.monotone)} with {loss.n_outputs} classes; expected two: a function per class."
             )
-        return super()._problem(n_samples, n_features, loss, kind, **particular)
+        return super()._problem(n_samples, n_features, loss, kind, **fields)
 
     def _described(self, plan: Plan) -> dict[str, Any]:
         additive = Additive.of(plan.problem)

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from skdp._data_validation import Part, keep_names, read_numbers, refuse_dates, text_columns
-from skdp._particular import Particular
+from skdp._extra_facts import ExtraFacts
 from skdp._validation import column_labels
 from skdp.data import Table
 from skdp.estimators.additive._inferred import ALIKE, fitted_first, independent
@@ -23,7 +23,7 @@ __all__ = ["Additive", "FunctionReader", "columns_of", "labels_of_columns", "num
 
 
 @dataclass(frozen=True, kw_only=True)
-class Additive(Particular):
+class Additive(ExtraFacts):
     """Hold the public facts of a fit of an additive model, whose rows are functions of the rows of the table.
 
     Parameters
@@ -59,7 +59,7 @@ class Additive(Particular):
         return math.hypot(hats, bool(self.basis.categories) or not hats)
 
     @property
-    def alike(self) -> float:
+    def correlation_factor(self) -> float:
         """Factor of the noise that hides coefficients."""
         return ALIKE if self.inference else 1.0
 
@@ -108,7 +108,7 @@ class FunctionReader:
             raise ValueError("The partitions have different columns; expected the same, in the same order, in all of them.")
         part = self.read(self.additive.rows(self.basis, columns), y)
         known = getattr(scratch, "feature_names_in_", None)
-        return part._replace(facts=replace(part.facts, n_features=len(names), feature_names=known, particular=self.additive))
+        return part._replace(facts=replace(part.facts, n_features=len(names), feature_names=known, extra=self.additive))
 
 
 def number_of_records(table: Table) -> int:

@@ -186,8 +186,8 @@ class BoostedModel(AdditiveModel):
         rule = self._rule(signal, n_columns)
         return 1.0 if rule is None else rule.share
 
-    def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **particular: Any) -> Problem:
-        problem = super()._problem(n_samples, n_features, loss, kind, **particular)
+    def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **fields: Any) -> Problem:
+        problem = super()._problem(n_samples, n_features, loss, kind, **fields)
         additive = Additive.of(problem)
         if not problem.budget.delta:  # trees have Gaussian noise
             return problem
@@ -197,14 +197,14 @@ class BoostedModel(AdditiveModel):
         rule = rule.of_records(problem.n_samples)
         back = rule.releases(bins_of(additive.basis).sizes, loss.n_outputs)
         boosted = Boosted(basis=additive.basis, rule=rule, back=back, share=rule.share)
-        return replace(problem, class_weight=None, particular=boosted)  # see `_shift`
+        return replace(problem, class_weight=None, extra=boosted)  # see `_shift`
 
     def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
         result, boosted = super()._solved(plan, oracle, rng), Boosted.of(plan.problem) if _has_trees(plan) else None
         if boosted is None:
             return result
         trees, offset = Boosting(plan, oracle, rng, result).trees()
-        return replace(result, particular=replace(boosted, trees=trees, offset=offset))
+        return replace(result, extra=replace(boosted, trees=trees, offset=offset))
 
     def _judges_support(self, plan: Plan) -> bool:
         # Trees correct what noise adds to the functions that they follow: on bike R2 fell by .02 without these effects.
@@ -267,11 +267,11 @@ class BoostedModel(AdditiveModel):
 
     def _solver_title(self, plan: Plan) -> str:
         title = super()._solver_title(plan)
-        return title if plan.problem.particular.back is None else f"additive model by {title}; then random trees"
+        return title if plan.problem.extra.back is None else f"additive model by {title}; then random trees"
 
     def _outlook(self, plan: Plan) -> str:
         problem = plan.problem
-        if plan.problem.particular.back is not None or not problem.budget.delta:
+        if plan.problem.extra.back is not None or not problem.budget.delta:
             return ""
         enough = least_ratio(len(Additive.of(problem).basis.facts.columns), self._of_classes) / problem.signal_to_noise
         return f"; trees need about {float(f'{problem.n_samples * enough:.2g}'):,.0f} records at this epsilon"
@@ -290,7 +290,7 @@ class BoostedModel(AdditiveModel):
         if not problem.budget.delta:
             return "with delta=0 there is no Gaussian noise, which trees need"
         ratio, n_columns = (
-            problem.signal_to_noise / np.sqrt(problem.particular.share),
+            problem.signal_to_noise / np.sqrt(problem.extra.share),
             len(Additive.of(problem).basis.facts.columns),
         )
         least = least_ratio(n_columns, self._of_classes)
@@ -399,4 +399,4 @@ class Boosting:
 
 
 def _has_trees(plan: Plan) -> bool:
-    return isinstance(plan.problem.particular, Boosted)
+    return isinstance(plan.problem.extra, Boosted)

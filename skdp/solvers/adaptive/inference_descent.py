@@ -245,7 +245,7 @@ class InferenceDescent(WhiteningSolver):
     def _outlook_level(self, problem: Problem) -> float:
         limit = min(FEW * math.sqrt(problem.shape[0] / 2), FEW_OF_EDGE)
         level = self._edge(problem) / math.sqrt(self._shares(problem).bread) / limit
-        return max(problem.particular.alike * level, float(self._drowned(problem)))
+        return max(problem.extra.correlation_factor * level, float(self._drowned(problem)))
 
     def __init__(
         self, n_steps: int = 40, *, n_replicates: int = 2, robust: bool | None = None, row_bound: float | None = None
@@ -367,7 +367,7 @@ class InferenceDescent(WhiteningSolver):
         noise = half_vector_noise(problem) * loss.most_information * bound**2 / math.sqrt(shares.bread)
         usual = USUAL_INFORMATION[problem.loss.targets]
         limits = (LEAST_OF_USUAL * usual, MOST_OF_USUAL * usual) if problem.budget.private else (0.0, math.inf)
-        return estimated_bread(symmetric(answer, coef.size), noise, frame, *limits, problem.particular.blocks)
+        return estimated_bread(symmetric(answer, coef.size), noise, frame, *limits, problem.extra.blocks)
 
     def _slope(self, problem: Problem, frame: Frame, bound: float, ask: Ask, loss: InformedLoss, theta: np.ndarray) -> np.ndarray:
         query = ShortenedGradient(loss, theta[:, None], bound * loss.lipschitz, frame.geometry, power=2.0)

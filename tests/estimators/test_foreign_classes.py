@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from skdp import DPConstrainedClassifier, DPLogisticRegression, DPMinimax, losses
 from skdp.constraints import Box, L1Ball, L2Ball, LpBall, Simplex
-from skdp.estimators._reviewed import checked
+from skdp.estimators._foreign_classes import refuse_foreign_parts
 from skdp.losses import Logistic
 from skdp.minimax import AUCSaddle, GroupDROSaddle
 from skdp.mirror_maps import Entropy, Euclidean, PNorm, SignedEntropy
@@ -74,8 +74,8 @@ class Asking(Solver):
 class OwnLoss(DPLogisticRegression):
     """An estimator with a loss of its own."""
 
-    def _problem(self, n_samples, n_features, loss, *args, **particular):
-        return super()._problem(n_samples, n_features, Faked(), *args, **particular)
+    def _problem(self, n_samples, n_features, loss, *args, **fields):
+        return super()._problem(n_samples, n_features, Faked(), *args, **fields)
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_numbers_in_tuples_and_no_others_are_asked_with():
         asked = []
         plan = SimpleNamespace(problem=SimpleNamespace(loss=Logistic()), schedule=SimpleNamespace(entries=()))
         with nullcontext() if expected else pytest.raises(PrivacyAccountingError, match="class_weight of class"):
-            checked(asked.append, plan)(query)
+            refuse_foreign_parts(asked.append, plan)(query)
         assert len(asked) == expected
 
 
@@ -230,8 +230,8 @@ def test_methods_on_a_loss_and_on_a_mechanism_are_named(loss, table):
     seen = []
 
     class Own(DPLogisticRegression):
-        def _problem(self, n_samples, n_features, given, *args, **particular):
-            return super()._problem(n_samples, n_features, hide(given, "derivative", seen), *args, **particular)
+        def _problem(self, n_samples, n_features, given, *args, **fields):
+            return super()._problem(n_samples, n_features, hide(given, "derivative", seen), *args, **fields)
 
     mechanism = Gaussian()
     if not loss:

@@ -26,12 +26,12 @@ from skdp.privacy.ledger.ledger import PrivacyLedger
 
 __all__ = [
     "callers",
+    "check_callers",
     "is_one",
     "is_private",
     "is_stratified",
     "join",
     "learnt_around",
-    "look_around",
     "nested",
     "one_run",
     "parameters_of",
@@ -85,7 +85,7 @@ RUN: ContextVar[Any] = ContextVar("run", default=None)
 WARNED: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()  # what was said of the fits of an object
 
 
-def look_around(estimator: Any) -> None:
+def check_callers(estimator: Any) -> None:
     """Warn or refuse before an estimator is copied for fits that its guarantee or an active ledger does not cover.
 
     Parameters

@@ -6,7 +6,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from skdp._surroundings import look_around
+from skdp._scikit_learn.callers import check_callers
 from skdp.privacy.ledger.active import active, carried
 
 __all__ = ["BoundToLedgers"]
@@ -61,7 +61,7 @@ class BoundToLedgers(BaseEstimator):
 
     def __sklearn_clone__(self) -> Any:
         """Return an unfitted copy; in a worker process it is bound to the ledgers of the original."""
-        look_around(self)
+        check_callers(self)
         copied = super().__sklearn_clone__()
         if self._ledgers:
             copied._ledgers = self._ledgers

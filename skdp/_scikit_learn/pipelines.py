@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from skdp._surroundings import OF_TARGETS, callers, is_one, is_private, nested, warn_outside
+from skdp._scikit_learn.callers import OF_TARGETS, callers, is_one, is_private, nested, warn_outside
 
-__all__ = ["learns_without_noise", "look_at_preparation", "refuse_selection"]
+__all__ = ["learns_without_noise", "refuse_selection", "warn_of_learning_steps"]
 
 LEARN = frozenset(
     "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler QuantileTransformer PowerTransformer KBinsDiscretizer "
@@ -39,7 +39,7 @@ LEARN_IF = {  # classes that learn from the records only with these parameters
 }
 
 
-def look_at_preparation() -> None:
+def warn_of_learning_steps() -> None:
     """Warn if the pipeline being fitted would publish what another step learns; only parameters are inspected."""
     owners = [owner for _, _, owner in callers()]
     of_targets = {name for owner in owners if is_one(owner, *OF_TARGETS) for name in _learners(owner.transformer)}

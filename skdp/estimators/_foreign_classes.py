@@ -13,10 +13,10 @@ from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import _strong_convexity as minima
 from skdp.solvers import Ask, MinimaxProblem, NoLoss
 
-__all__ = ["checked", "unreviewed"]
+__all__ = ["refuse_foreign_parts", "unreviewed"]
 
 MODULES = (losses, minimax, minima, perturbation, queries, schedule, scorers)
-OWN = frozenset(
+SKDP_CLASSES = frozenset(
     {NoLoss, queries.Standardization, queries.Whitening}
     | {kind for module in MODULES for name in module.__all__ if isinstance(kind := getattr(module, name), type)}
 )
@@ -46,7 +46,7 @@ def unreviewed(plan: Plan) -> list[str]:
     return sorted({name for name, _ in _of(plan)})
 
 
-def checked(ask: Ask, plan: Plan) -> Ask:
+def refuse_foreign_parts(ask: Ask, plan: Plan) -> Ask:
     """Return ``ask`` with a check that queries hold nothing foreign that the report does not name.
 
     A user's solver makes the queries; a loss that it puts into one would see data without noise.
@@ -61,12 +61,12 @@ def checked(ask: Ask, plan: Plan) -> Ask:
     Returns
     -------
     callable
-        The checked function; it raises `PrivacyAccountingError` before a query is evaluated.
+        The refuse_foreign_parts function; it raises `PrivacyAccountingError` before a query is evaluated.
     """
     known = _of(plan)
 
     def asked(query: Any) -> np.ndarray:
-        parts = vars(query).items() if type(query) in OWN else ()  # the report names any other query
+        parts = vars(query).items() if type(query) in SKDP_CLASSES else ()  # the report names any other query
         for name, part in parts:
             if found := _foreign(part) - known:
                 raise PrivacyAccountingError(
@@ -83,7 +83,7 @@ def _of(plan: Plan) -> Foreign:
     """Return the foreign parts of everything in a plan that sees the data or makes noise."""
     releases = [release for _, release in plan.schedule.entries]
     saddle = plan.problem.saddle if isinstance(plan.problem, MinimaxProblem) else None
-    found = {(release.query.__qualname__, release.query) for release in releases if release.query not in OWN}
+    found = {(release.query.__qualname__, release.query) for release in releases if release.query not in SKDP_CLASSES}
     return found.union(*map(_foreign, (plan.problem.loss, saddle, *(release.mechanism for release in releases))))
 
 
@@ -99,7 +99,7 @@ def _foreign(whole: Any) -> Foreign:
         seen.add(id(part))
         if kind is tuple:
             waiting += [(place, each) for each in part]
-        elif kind in OWN or kind is sparse.csr_array:
+        elif kind in SKDP_CLASSES or kind is sparse.csr_array:
             names = (*getattr(part, "__dict__", ()), *getattr(kind, "__slots__", ()))
             waiting += [(f"{kind.__qualname__}.{name}", getattr(part, name)) for name in names]
         elif kind is not np.ndarray or part.dtype.kind not in KINDS:

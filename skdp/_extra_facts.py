@@ -1,29 +1,29 @@
-"""The slot for what is public about one kind of fit alone."""
+"""Define the extra public facts that only one kind of estimator has."""
 
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from skdp.privacy.schedule import Release, Schedule
 
-__all__ = ["NOTHING", "Particular"]
+__all__ = ["NO_EXTRA", "ExtraFacts"]
 
-P = TypeVar("P", bound="Particular")
+P = TypeVar("P", bound="ExtraFacts")
 
 
 class Holder(Protocol):
-    """Whatever has the slot: `Facts`, `Problem` and `SolverResult`."""
+    """Object with a field ``extra``: `Facts`, `Problem` and `SolverResult`."""
 
     @property
-    def particular(self) -> "Particular":
-        """The slot."""
+    def extra(self) -> "ExtraFacts":
+        """The extra facts."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Particular:
-    """Public facts of one kind of fit. An estimator that has such facts derives a class; other fits have this one in the slot.
+class ExtraFacts:
+    """Hold extra public facts of one kind of fit. An estimator that has such facts derives a class; other fits have this one.
 
-    `Facts`, `Problem` and `SolverResult` each have a field ``particular``: what an estimator reads reaches its plan, and what it
+    `Facts`, `Problem` and `SolverResult` each have a field ``extra``: what an estimator reads reaches its plan, and what it
     releases beside the solver reaches its model. The code that all estimators share asks for nothing but what this class has.
 
     Parameters
@@ -49,19 +49,19 @@ class Particular:
         return None
 
     @property
-    def alike(self) -> float:
-        """How many times more noise hides coefficients than for features in general, because features are alike by design."""
+    def correlation_factor(self) -> float:
+        """Factor by which correlated features raise the noise level above which coefficients cannot be identified."""
         return 1.0
 
     @classmethod
     def of(cls: type[P], holder: Holder) -> P:
-        """Return the slot of a holder where it is of this class, and the defaults of this class where it is not."""
-        found = holder.particular
+        """Return the extra facts of a holder if they are of this class, and the defaults of this class otherwise."""
+        found = holder.extra
         return found if isinstance(found, cls) else cls()
 
-    def resized(self, n_samples: int) -> "Particular":
+    def resized(self, n_samples: int) -> "ExtraFacts":
         """Return the facts of such a fit to another number of records, as a plan without a table has them."""
-        return NOTHING
+        return NO_EXTRA
 
 
-NOTHING = Particular()
+NO_EXTRA = ExtraFacts()

@@ -1,0 +1,1 @@
+"""What scikit-learn does around an estimator of this package: callers, pipelines and copies."""
