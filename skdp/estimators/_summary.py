@@ -62,7 +62,8 @@ class Summary:
 
         Columns: coef, se, noise (share of the variance that is privacy noise), t, p, lower, upper, estimable, and for two classes
         odds_ratio, odds_lower, odds_upper, odds_per and event. Odds are those of the event. Odds ratios are for this many units
-        of the column more: 1, or a power of ten where the column is in large units.
+        of the column more: 1, or a power of ten where the column is in large units. Where the budget does not identify a
+        coefficient, estimable is False, coef, t, p and odds_ratio are NaN, and the ends are infinite, or 0 and infinite for odds.
         """
         return imported("pandas").DataFrame(self._columns(), index=self.contrasts.names)
 

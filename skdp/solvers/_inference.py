@@ -43,7 +43,7 @@ class Contrasts:
     names : ndarray of str of shape (m,)
         Name of each combination.
     estimate, standard_error : ndarray of shape (m,)
-        Values and standard errors, in the units of X and y.
+        Values and standard errors, in the units of X and y; nan and infinite where a combination is not estimable.
     noise_share : ndarray of shape (m,)
         Share of the variance that is due to the privacy noise, in [0, 1].
     df : ndarray of shape (m,)
@@ -212,7 +212,7 @@ class Inference:
         share = np.divide(noise, total, where=total > 0, out=np.zeros(len(noise)))
         return Contrasts(
             names,
-            estimate,
+            np.where(known, estimate, np.nan),
             np.where(known, errors, np.inf),
             np.where(known, share, 1.0),
             freedom,

@@ -211,7 +211,8 @@ def test_what_the_budget_does_not_identify_is_said_and_has_no_interval():
         model.fit(few, CLASSES[:500])
     with pytest.warns(LowSignalWarning, match="4 of 4 combinations of coefficients are not identified"):
         found = model.contrast(np.eye(4))
-    assert not found.estimable.any() and np.isnan(found.pvalue).all() and np.isinf(found.upper).all()
+    assert not found.estimable.any() and np.isnan([found.estimate, found.pvalue]).all() and np.isinf(found.upper).all()
+    assert found.to_frame()[["estimate", "statistic", "pvalue"]].isna().all(axis=None)
     with pytest.warns(LowSignalWarning):
         text = str(model.summary())
     assert text.count("not identified at this budget") == 4
@@ -285,7 +286,9 @@ def test_a_rare_level_takes_no_interval_of_another_column(levels):
         with pytest.warns(
             LowSignalWarning, match=f"{len(of_level)} of 9 coefficients.*leave out rare levels, list a frequent"
         ) as said:
-            found = model.summary().to_frame()["estimable"]
+            table = model.summary().to_frame()
+        found, values = table["estimable"], table[["coef", "t", "p", *(["odds_ratio"] if "odds_ratio" in table else [])]]
+        assert values[~found].isna().all(axis=None) and values[found].notna().all(axis=None)
         assert [*found.index[~found]] == of_level and f"not identified at this budget, {of_level}: " in str(said[0].message)
         assert model.contrast({"stage_II": 1, "stage_III": -1}).estimable.all()
         ends = model.predict_interval(frame[frame["stage"] != "rare"][:20])
