@@ -30,7 +30,9 @@ class AdditiveDisplay:
     are drawn.
 
     The limits of the axes, and of the colours, follow the released shares of the records: at either end, the highest points are
-    left out that at most 1 % of the records have together. There, as in a sparse tail, bands and curves are cut off.
+    left out that at most 1 % of the records have together. There, as in a sparse tail, bands and curves are cut off. In the same
+    way, a curve and a heat map end where the released shares end, and not at the bounds of the column: at the outermost values
+    beyond which are at most 1 % of the records, and, after a fit for inference, at the outer knots at most.
 
     Parameters
     ----------
@@ -275,7 +277,9 @@ def _shares(estimator: Any, functions: list[Any]) -> dict[tuple[str, ...], np.nd
     if not hasattr(estimator, "_shapes"):
         return {}
     shapes, chosen = estimator._shapes(), {tuple(function.names) for function in functions}
-    return {term.names: shapes._weights(term, shapes._rows(term)) for term in shapes.basis.terms if term.names in chosen}
+    hardly_seen, terms = getattr(estimator, "hardly_seen_", {}), [term for term in shapes.basis.terms if term.names in chosen]
+    found = {term.names: shapes.shares(term, hardly_seen.get(term.names[0], ())) for term in terms}
+    return {names: shares for names, shares in found.items() if shares is not None}
 
 
 def _of_class(function: Any, classes: list[Any] | None, target: Any) -> Any:

@@ -48,7 +48,8 @@ class Panel:
     inner : pair of ndarray or None, default=None
         Lower and upper ends of a second band, for the noise alone, inside the band.
     shares : ndarray of shape (k,) or (k1, k2), or None, default=None
-        Released shares of the records at the grids: where hardly any record is, nothing sets the limits of the axes.
+        Released shares of the records at the grids: where hardly any record is, nothing sets the limits of the axes, and the axis
+        of a number ends.
     share_missing : float, default=1.0
         Released share of the missing cells.
     """
@@ -93,10 +94,12 @@ class Panel:
             Where to draw.
         """
         kind = self._heat_map if self.is_pair else self._bars if self.scales[0] == "category" else self._curves
-        known = ax.dataLim.intervaly.copy()  # of what was drawn there before
+        known = ax.dataLim.frozen()  # of what was drawn there before
         kind(ax)
         if self.shares is not None and not self.is_pair:
-            _limit(ax, known, self._limits(self.shares))
+            _limit(ax, known.intervaly, self._limits(self.shares))
+            if self.scales[0] != "category":
+                _end(ax, known.intervalx, self._ends(0))
         if self.band is not None and not np.isfinite(self.band[0]).any():
             ax.text(0.5, 0.5, "not identified at this budget", transform=ax.transAxes, ha="center", va="center", fontsize="small")
         ax.set_title(plain(self.title), fontsize="medium")
@@ -109,6 +112,18 @@ class Panel:
             [_highest(heights[:, output], at[:, output]) for output in range(low.shape[1])] for heights in (-low, high)
         )
         return -max(lows), max(highs)
+
+    def _ends(self, place: int) -> tuple[float, float]:
+        """Return the outermost values of a number beyond which few of the records are, as far as shares of them are known."""
+        grid = self.grids[place]
+        if self.shares is None:
+            return float(grid[0]), float(grid[-1])
+        along = self.shares if self.shares.ndim == 1 else self.shares.sum(axis=1 - place)
+        first, last = (int(np.searchsorted(np.cumsum(one), LEFT_OUT * one.sum(), side="right")) for one in (along, along[::-1]))
+        last = len(grid) - 1 - last
+        if first >= last:  # nearly all at one value
+            first, last = max(last - 1, 0), min(first + 1, len(grid) - 1)
+        return float(grid[first]), float(grid[last])
 
     def _curves(self, ax: Any) -> None:
         for output, colour in self._outputs():
@@ -174,8 +189,10 @@ class Panel:
             size = min(3.0, max(1.0, 36 / max(map(len, places))))  # many dots would hide the colours
             edge = {"markeredgecolor": "white", "markeredgewidth": size / 6}  # to be seen on any colour
             ax.plot(*dots, "o", color=DARK, markersize=size, clip_on=False, in_layout=False, **edge)
-        self._mark(ax.xaxis, 0)
-        self._mark(ax.yaxis, 1)
+        for axis, place in ((ax.xaxis, 0), (ax.yaxis, 1)):
+            self._mark(axis, place)
+            if self.scales[place] != "category":
+                ax.set(**{f"{axis.axis_name}lim": self._ends(place)})
         ax.set(xlabel=plain(self.names[0]), ylabel=plain(self.names[1]))
         ax.figure.colorbar(image, ax=ax, extend="both" if heights.max() > largest else "neither")
 
@@ -188,7 +205,7 @@ class Panel:
             axis.set_ticks(ticks, names[::every], rotation=90 if place == 0 and self.n_upright else 0, fontsize="small")
         elif self.scales[place] == "log":
             axis.axes.set(**{f"{axis.axis_name}scale": "symlog"})
-            if len(powers := _powers_of_ten(self.grids[place])) > 1:
+            if len(powers := _powers_of_ten(*self._ends(place))) > 1:
                 axis.set_ticks(powers)
         elif self.scales[place] == "date":
             dates = importlib.import_module("matplotlib.dates")
@@ -222,6 +239,12 @@ def _limit(ax: Any, known: np.ndarray, limits: tuple[float, float]) -> None:
     """Let an axes that scales itself hold 0, the limits and what it held before; the rest is clipped."""
     ax.dataLim.intervaly = (min(known[0], limits[0], 0.0), max(known[1], limits[1], 0.0))
     ax.autoscale_view(scalex=False)  # matplotlib may have scaled the axes already, before
+
+
+def _end(ax: Any, known: Any, ends: tuple[float, float]) -> None:
+    """Let the horizontal axis hold the ends of a curve and what it held before; the rest is clipped."""
+    ax.dataLim.intervalx = (min(known[0], ends[0]), max(known[1], ends[1]))
+    ax.autoscale_view(scaley=False)
 
 
 def panels_of(function: Any, classes: Sequence[Any] | None, order: str, shares: np.ndarray | None = None) -> list[Panel]:
@@ -320,9 +343,8 @@ def _cells(grid: np.ndarray, scale: str) -> tuple[np.ndarray, np.ndarray]:
     return edges, np.maximum(0.0, 1.0 - np.abs(middles[:, None] - np.arange(n_places)))
 
 
-def _powers_of_ten(grid: np.ndarray) -> list[float]:
-    """Return 0 and a few powers of ten of either sign within a grid, far enough from each other to label them."""
-    low, high = float(grid[0]), float(grid[-1])
+def _powers_of_ten(low: float, high: float) -> list[float]:
+    """Return 0 and a few powers of ten of either sign within limits, far enough from each other to label them."""
     longest = math.floor(math.log10(max(-low, high, 1.0)))
     step = max(-(-longest // (2 if low < 0 < high else 3)), 1)
     powers = [10.0**exponent for exponent in range(step, longest + 1, step)]

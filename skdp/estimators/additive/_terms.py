@@ -223,6 +223,39 @@ class Shapes:
         learnt = getattr(self.basis.facts.columns[term.names[0]], "learnt", None)
         return len(term.names) == 1 and learnt is not None and bool(learnt.missing)
 
+    def shares(self, term: Term, hardly_seen: Sequence[Any] = ()) -> np.ndarray | None:
+        """Return the released shares of the records at the points of a term, and last that of missing cells.
+
+        Parameters
+        ----------
+        term : Term
+            A term of the basis.
+        hardly_seen : sequence of (part, share), default=()
+            Parts of its column that hardly any record has: the points within a range count next to nothing, as do those of a
+            number beyond its outer knots.
+
+        Returns
+        -------
+        ndarray or None
+            None if nothing was released of the points.
+        """
+        if not self._has_shares(term):
+            return None
+        weights, (name, *others) = self._weights(term, self._rows(term)), term.names
+        if others or name not in self.basis.numbers:
+            return weights
+        (grid,), peaks = self._grids(term), self.basis.grid(name, fine=False)
+        beyond = (grid < peaks[0]) | (grid > peaks[-1])
+        for part, _ in hardly_seen:
+            if not isinstance(part, str):
+                beyond |= (grid > part[0]) & (grid < part[1])
+        weights[: grid.size][beyond] = np.minimum(weights[: grid.size][beyond], LEAST_SHARE)
+        return weights
+
+    def _has_shares(self, term: Term) -> bool:
+        """Return whether the means of hats, indicators or products of a term were released."""
+        return self._has_means and (len(term.names) == 2 or term.names[0] in self.basis.categories or self.basis.n_intervals > 0)
+
     def _importance(self, term: Term, values: np.ndarray, rows: Any) -> float:
         """Return the root mean square of a function, of a number with hats at its knots, where frequencies are released.
 

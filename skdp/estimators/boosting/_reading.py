@@ -253,6 +253,9 @@ class BoostedShapes(Shapes):
     def _importance(self, term: Term, values: np.ndarray, rows: Any) -> float:
         return float(np.sqrt(self._weights(term, rows) @ np.square(values).mean(axis=1)))
 
+    def _has_shares(self, term: Term) -> bool:
+        return True
+
     def _weights(self, term: Term, rows: Any) -> np.ndarray:
         """Return the weights of the points, from the released shares of their bins."""
         place = self.basis.terms.index(term)
