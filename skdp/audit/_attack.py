@@ -216,7 +216,7 @@ class Adversary:
         return self._kinds[type(query)]
 
     def _score(self, query: Query, answer: np.ndarray, release: Release, known: Knowledge) -> None:
-        if not getattr(query, "additive", True):
+        if not query.additive:
             self._total += self._by_loss(answer.reshape(self._plan.problem.shape))
             return
         if isinstance(release.mechanism, Selection):
@@ -226,7 +226,7 @@ class Adversary:
         if noise == 0:  # a clip norm of 0 releases zeros
             return
         rate = getattr(release.mechanism, "sampling_rate", 1.0)
-        named = getattr(query, "records", None)  # public indices of a single pass
+        named = query.records  # public indices of a single pass
         others = known.others if named is None else known.others.subset(named)
         used = np.ones(len(self._total)) if named is None else np.isin(np.arange(len(self._total)), named)
         rest = (answer - rate * query.evaluate(others)) / noise

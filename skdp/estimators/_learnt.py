@@ -402,7 +402,7 @@ class Learning:
 
     def _learnt(self, cells: ColumnCells, noise: NoiseSource) -> Learnt:
         """Make the releases of the first stage."""
-        oracle = Oracle(cells, self.plan.schedule, self.budget, self.plan.scale, noise)  # type: ignore[arg-type]
+        oracle = Oracle(cells, self.plan.schedule, self.budget, self.plan.scale, noise)
         learnt = learn(oracle.ask, self.plan)
         oracle.finish()
         return learnt

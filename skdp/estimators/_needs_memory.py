@@ -1,7 +1,6 @@
 """Refuse solvers that need a table in memory, and name those that fit a table in partitions."""
 
 from skdp.estimators._plan import Plan, with_others
-from skdp.privacy.queries import SumQuery
 from skdp.privacy.schedule import Schedule
 from skdp.solvers import SOLVERS, Problem, Solver
 
@@ -13,10 +12,8 @@ def need_of_memory(schedule: Schedule) -> str | None:
     if schedule.passes_once:
         return "names the records of each release"
     for _, release in schedule.entries:
-        if hasattr(release.query, "in_memory"):
-            return str(release.query.in_memory)
-        if not issubclass(release.query, SumQuery):
-            return "asks for more than a sum over the records"
+        if release.query.in_memory is not None:
+            return release.query.in_memory
     return None
 
 

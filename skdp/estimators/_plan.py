@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from skdp.privacy.data.summation import summation_error
 from skdp.privacy.errors import PrivacyAccountingError, shown
 from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
 from skdp.privacy.noise.selection import GumbelNoise
-from skdp.privacy.queries import TotalWeight, score_rounding
+from skdp.privacy.queries import Scores, TotalWeight
 from skdp.privacy.schedule import Curve, Gaussian, Release, Schedule, Selection
 from skdp.solvers import Problem, Solver, choose_solver
 
@@ -145,7 +145,7 @@ def _rounding_allowance(problem: Problem, release: Release, scale: float, by_col
         return _selection_allowance(problem, release, release.mechanism.weight * scale, by_column)
     nominal, clip_norm = noise_multiplier(release, scale, problem.budget.adjacency), release.clip_norm or 1.0
     sensitivity = release.query.relative_sensitivity[problem.budget.adjacency]
-    rounding = getattr(release.query, "rounding", 1.0)  # of the class, where it is public in advance
+    rounding = release.query.rounding  # a float where it is public in advance, otherwise a property
     noise = GridGaussian.calibrated(
         clip_norm=clip_norm,
         relative_sensitivity=sensitivity,
@@ -160,7 +160,7 @@ def _rounding_allowance(problem: Problem, release: Release, scale: float, by_col
 def _selection_allowance(problem: Problem, release: Release, scale: float, by_column: bool) -> float:
     """Return the same for a selection, in the units of its relative sensitivity."""
     n_samples, sensitivity = problem.n_samples, release.query.relative_sensitivity[problem.budget.adjacency]
-    rounding_of = getattr(release.query, "score_rounding", score_rounding)
-    rounding = rounding_of(n_samples, math.prod(problem.shape), summation_error(n_samples, by_column))
+    query = cast("type[Scores]", release.query)
+    rounding = query.score_rounding(n_samples, math.prod(problem.shape), summation_error(n_samples, by_column))
     noise = GumbelNoise.calibrated(sensitivity=sensitivity, scale=scale, rounding=rounding)
     return noise.scale / (scale * sensitivity) - 1

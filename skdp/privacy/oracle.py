@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.data.private_data import PrivateData
 from skdp.privacy.errors import DivergedError, PrivacyAccountingError, SourceError, silent
 from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
 from skdp.privacy.noise.laplace import IntegerLaplace
@@ -32,7 +32,7 @@ class Oracle:
 
     Parameters
     ----------
-    rows : TrainingData
+    rows : PrivateData
         The training data.
     schedule : Schedule
         The releases that may be made.
@@ -48,7 +48,7 @@ class Oracle:
 
     def __init__(
         self,
-        rows: TrainingData,
+        rows: PrivateData,
         schedule: Schedule,
         budget: Budget,
         scale: float,
@@ -99,7 +99,7 @@ class Oracle:
             the error leaves out the reason, which may quote data.
         """
         release = self._admit(query)
-        records = self._use(getattr(query, "records", None), release)
+        records = self._use(query.records, release)
         with self._undisturbed():
             answer = self._answer(query, release, records)
         self._transcript.append(release)
@@ -202,7 +202,7 @@ class Oracle:
                 f"{type(query).__name__} was asked at a point, or with a clip norm, that is not finite or too large: the "
                 "iteration diverged. A smaller step size of the solver avoids it."
             )
-        if not (1 <= getattr(query, "rounding", 1.0) <= LARGEST_CLIP_NORM):
+        if not (1 <= query.rounding <= LARGEST_CLIP_NORM):
             raise DivergedError(f"The rounding of {type(query).__name__} has no bound: the scaling is too ill-conditioned.")
         release = next(self._pending, None)
         if release is None or type(query) is not release.query or release.clip_norm not in (None, query.clip_norm):
@@ -232,7 +232,7 @@ class Oracle:
 
     def _answer(self, query: Query, release: Release, records: np.ndarray | None) -> np.ndarray:
         rows, mechanism = self._rows, release.mechanism
-        if hasattr(query, "rounding_error") and not isinstance(mechanism, Selection):  # `Scores`: isinstance is slow
+        if isinstance(query, Scores) and not isinstance(mechanism, Selection):
             raise PrivacyAccountingError(f"{type(query).__name__} bounds each of its scores alone; expected a selection.")
         if query.clip_norm == 0:
             return np.zeros(1 if isinstance(mechanism, Selection) else query.size)
@@ -254,11 +254,11 @@ class Oracle:
             scale=self._scale * mechanism.weight,
             n_samples=rows.n_samples,
             size=query.size,
-            summation_error=rows.summation_error * getattr(query, "rounding", 1.0),
+            summation_error=rows.summation_error * query.rounding,
         )
         return noise.add_to(self._evaluate(query, rows), self._noise)
 
-    def _with_curve(self, query: Query, mechanism: Curve, rows: TrainingData) -> np.ndarray:
+    def _with_curve(self, query: Query, mechanism: Curve, rows: PrivateData) -> np.ndarray:
         if not mechanism.admits(query, self._scale, self._budget):
             raise PrivacyAccountingError(f"The {type(query).__name__} that was asked for is not the one that was scheduled.")
         evaluate = partial(self._evaluate, rows=rows)
@@ -266,10 +266,8 @@ class Oracle:
         return self._quoting_nothing(type(query).__name__, answer)
 
     def _with_laplace(self, query: Query, mechanism: Laplace) -> np.ndarray:
-        moved = getattr(query, "l1_sensitivity", None)
-        if moved is None:
-            raise PrivacyAccountingError(f"{type(query).__name__} does not count; expected integers for Laplace noise.")
-        noise = IntegerLaplace.calibrated(sensitivity=moved(self._budget.adjacency), scale=self._scale * mechanism.weight)
+        sensitivity = query.l1_sensitivity(self._budget.adjacency)
+        noise = IntegerLaplace.calibrated(sensitivity=sensitivity, scale=self._scale * mechanism.weight)
         return noise.add_to(self._evaluate(query, self._rows), self._noise)
 
     def _select(self, query: Query, mechanism: Selection) -> int:
@@ -284,7 +282,7 @@ class Oracle:
         )
         return noise.select(self._evaluate(query, self._rows), self._noise)
 
-    def _evaluate(self, query: Query, rows: TrainingData) -> np.ndarray:
+    def _evaluate(self, query: Query, rows: PrivateData) -> np.ndarray:
         return self._quoting_nothing(type(query).__name__, lambda: _vector(query.evaluate(rows), query.size))
 
     def _quoting_nothing(self, name: str, work: Callable[[], Any]) -> Any:
@@ -301,7 +299,7 @@ class Oracle:
         except MemoryError:
             failure = MemoryError(f"{name} needs more memory than there is.")
         except BaseException as error:
-            if error is getattr(self._rows, "failure", None):
+            if error is self._rows.failure:
                 failure = SourceError(str(error))
             else:
                 failure = PrivacyAccountingError(f"{name} failed; fit public data with epsilon=inf to see why.")

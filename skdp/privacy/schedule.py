@@ -198,12 +198,12 @@ class Schedule:
     @property
     def grows(self) -> bool:
         """Whether records get new scores between releases, which partitions without a kept copy would compute in each pass."""
-        return any(getattr(release.query, "grows", False) for _, release in self.entries)
+        return any(release.query.grows for _, release in self.entries)
 
     @property
     def by_row(self) -> bool:
         """Whether a release reads whole rows: then a table stored by columns is converted once."""
-        return self.samples or self.passes_once or any(getattr(release.query, "by_row", False) for _, release in self.entries)
+        return self.samples or self.passes_once or any(release.query.by_row for _, release in self.entries)
 
     @property
     def passes_once(self) -> bool:
@@ -213,7 +213,7 @@ class Schedule:
     @property
     def by_column(self) -> bool:
         """Whether releases read columns and no whole rows: then a sparse table stored by rows is converted once."""
-        return not self.by_row and any(getattr(release.query, "by_column", False) for _, release in self.entries)
+        return not self.by_row and any(release.query.by_column for _, release in self.entries)
 
     @property
     def full_gaussian(self) -> bool:
@@ -240,13 +240,12 @@ class Schedule:
         """
         total, sampled, last = 0, Fraction(0), None
         for count, release in self.entries:
-            if not getattr(release.query, "one_pass", True):
+            if not release.query.one_pass:
                 return None
             if isinstance(release.mechanism, PoissonGaussian):
                 sampled += count * Fraction(release.mechanism.sampling_rate)
             elif isinstance(release.mechanism, Gaussian | Selection | Laplace | Curve):
-                shared = getattr(release.query, "shares_partial", False)
-                total += int(release.query is not last) if shared else count
+                total += int(release.query is not last) if release.query.shares_partial else count
             last = release.query
         return total + int(self.passes_once) + math.ceil(sampled)
 

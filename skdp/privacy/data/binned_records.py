@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdp.privacy.data.kernels import Kernel, Records
+from skdp.privacy.data.private_data import PrivateData
 from skdp.privacy.data.summation import BLOCK, TreeSum, summation_error
 
 __all__ = ["BinnedRecords", "Columns", "leaves"]
@@ -14,7 +15,7 @@ __all__ = ["BinnedRecords", "Columns", "leaves"]
 Columns = Sequence[np.ndarray] | np.ndarray  # one array to a column
 
 
-class BinnedRecords:
+class BinnedRecords(PrivateData):
     """Holds bins, targets and scores for the oracle; a score is a function of its own record and of earlier releases.
 
     Parameters
@@ -49,10 +50,6 @@ class BinnedRecords:
     def summation_error(self) -> float:
         """Bound on the float64 error of a sum over the records, relative to the largest norm of a term."""
         return summation_error(self.n_samples, False)
-
-    def reduced(self, query: Any) -> np.ndarray:
-        """Return the un-noised sum of a query over all records."""
-        return query.partial(self)
 
     def grown(self, columns: np.ndarray, splits: np.ndarray, values: np.ndarray, share: float) -> "BinnedRecords":
         """Return the same records with the values of the leaves of a tree added to the scores.

@@ -2,14 +2,16 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
+
+from skdp.privacy.data.private_data import PrivateData
 
 __all__ = ["ColumnCells", "finite_cells"]
 
 
-class ColumnCells:
+class ColumnCells(PrivateData):
     """Holds the cells of a table, any real numbers, for queries that count them in bins.
 
     Rows are not clipped: a cell adds 1 to at most one bin, whatever it holds. A missing cell is NaN, and so is an infinite one. A
@@ -24,16 +26,12 @@ class ColumnCells:
         Numbers to predict; None if no query counts them.
     """
 
-    summation_error = 0.0  # sums of integers below 2**53 are exact
+    summation_error: ClassVar[float] = 0.0  # sums of integers below 2**53 are exact
 
     def __init__(self, cells: np.ndarray | list[np.ndarray], targets: np.ndarray | None = None) -> None:
         self._columns, self._targets = cells.T if isinstance(cells, np.ndarray) else cells, targets
         self._presence: np.ndarray | None = None  # 0 for a null record, 1 for a record; None if there is no null record
         self.n_samples, self.n_features = len(self._columns[0]) if len(self._columns) else len(cells), len(self._columns)
-
-    def reduced(self, query: Any) -> np.ndarray:
-        """Return the un-noised sum of a query over all records."""
-        return query.partial(self)
 
     def without(self, indices: np.ndarray) -> "ColumnCells":
         """Return the same table with some records replaced by null records, which no bin counts.

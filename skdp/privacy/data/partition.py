@@ -13,8 +13,9 @@ import numpy as np
 from scipy import sparse
 
 from skdp.privacy.data.column_cells import ColumnCells
+from skdp.privacy.data.private_data import Sums
 from skdp.privacy.data.summation import TreeSum
-from skdp.privacy.data.training_data import Sums, TrainingData
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import SourceError, silent
 
 __all__ = [

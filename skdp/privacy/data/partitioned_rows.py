@@ -1,13 +1,14 @@
 """Sums functions of the records of a table in partitions; what is un-noised stays with the oracle and the partitions."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from skdp.privacy.data.partition import Failure, SampleOf, binned, counted, grown, mapped, prepared
+from skdp.privacy.data.private_data import PrivateData, Sums
 from skdp.privacy.data.summation import TreeSum, summation_error
-from skdp.privacy.data.training_data import LastSum, Sums
+from skdp.privacy.data.training_data import LastSum
 from skdp.privacy.errors import SourceError
 
 __all__ = ["Engine", "Loaded", "PartitionedCells", "PartitionedRows", "PartitionedSample"]
@@ -38,7 +39,7 @@ class Engine(Protocol):
         ...
 
 
-class InPartitions:
+class InPartitions(PrivateData):
     """Holds a table in partitions for the oracle; base of what queries of rows, and of cells, are asked.
 
     The chunks are public, and their sums are added by the tree that also adds the chunks of a table in memory. So a release has
@@ -50,14 +51,7 @@ class InPartitions:
         Holds the partitions.
     loaded : list of Loaded
         What is known of each partition.
-
-    Attributes
-    ----------
-    failure : SourceError or None
-        What ended a pass of the engine. Its text is this package's; that of any other error may be a user's.
     """
-
-    failure: SourceError | None = None
 
     def __init__(self, engine: Engine, loaded: list[Any]) -> None:
         self._engine, self.n_features = engine, max(part.n_features for part in loaded)  # 0 for a partition without records
@@ -187,14 +181,14 @@ class PartitionedCells(InPartitions):
         Whether the targets are numbers that queries count.
     """
 
-    summation_error = 0.0  # sums of integers below 2**53 are exact
+    summation_error: ClassVar[float] = 0.0  # sums of integers below 2**53 are exact
 
     def __init__(self, engine: Engine, loaded: list[Any], target: bool) -> None:
         super().__init__(engine, loaded)
         self._change(counted, (target,), [() for _ in loaded])
 
 
-class PartitionedSample:
+class PartitionedSample(PrivateData):
     """Holds a Poisson sample of the rows of a table in partitions for one release: its key, not its records.
 
     Parameters
@@ -208,8 +202,13 @@ class PartitionedSample:
     """
 
     def __init__(self, rows: PartitionedRows, key: bytes, rate: float) -> None:
-        self.n_samples, self.n_features, self.summation_error = rows.n_samples, rows.n_features, rows.summation_error
+        self.n_samples, self.n_features = rows.n_samples, rows.n_features
         self._rows, self._key, self._rate = rows, key, rate
+
+    @property
+    def summation_error(self) -> float:
+        """Bound on the float64 error of a sum over the rows, relative to the largest norm of a term."""
+        return self._rows.summation_error
 
     def reduced(self, query: Sums) -> np.ndarray:
         """Return the un-noised sum of a query over the sample, as `TrainingData.reduced` does."""

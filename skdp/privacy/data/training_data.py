@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cache import ColumnCache, clipped_term
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.data.kernels import SHORTEST, Batch, Kernel, Records, clip_residuals, clipped_targets, fixed
+from skdp.privacy.data.private_data import PrivateData, Sums
 from skdp.privacy.data.storage import (
     Part,
     Storage,
@@ -26,7 +27,7 @@ from skdp.privacy.data.storage import (
 from skdp.privacy.data.summation import TreeSum, chunk_rows, summation_error
 from skdp.privacy.noise.sampling import sample_of
 
-__all__ = ["SHORTEST", "Batch", "LastSum", "Records", "Sums", "TrainingData"]
+__all__ = ["SHORTEST", "Batch", "LastSum", "Records", "TrainingData"]
 
 # Largest number of entries in a batch of whole rows. A choice: 8 MB in float64. It sets the order of sums within a block, so
 # another value changes their rounding.
@@ -34,18 +35,6 @@ CELLS = 2**20
 # Sample weights, over their bound, are rounded to multiples of GRAIN, so that sums of weights are exact in any order, up to 2**31
 # records. A choice; a larger grain would round the weights more.
 GRAIN = 2.0**-22
-
-
-class Sums(Protocol):
-    """What this module needs of a query of a sum."""
-
-    def summed(self) -> tuple[np.ndarray, ...] | None:
-        """Return all that the sum depends on, beside the records and the type of the query; None if no other query shares it."""
-        ...
-
-    def partial(self, rows: "TrainingData") -> np.ndarray:
-        """Return the un-noised sum over some records."""
-        ...
 
 
 class LastSum:
@@ -66,7 +55,7 @@ class LastSum:
         return self._kept[2]
 
 
-class TrainingData:
+class TrainingData(PrivateData):
     """Holds the rows, clipped to ``data_norm`` and extended by ``intercept_scaling``, for the oracle and its queries.
 
     Clipping multiplies raw predictions and residuals by a factor per row; the table itself is never copied. A row whose squared

@@ -23,8 +23,8 @@ import sklearn
 from threadpoolctl import ThreadpoolController
 
 from skdp.privacy.data.partition import DIGEST_BYTES, STANDS, Failure, Partition, chunks_of, guarded, joined, partial_sum
+from skdp.privacy.data.private_data import Sums
 from skdp.privacy.data.summation import FAN_IN, TreeSum, chunk_rows
-from skdp.privacy.data.training_data import Sums
 from skdp.privacy.errors import SourceError
 
 __all__ = ["DaskEngine", "LoadedPartition"]

@@ -13,9 +13,9 @@ from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
 from skdp.privacy.data.partition import CHANGED, STANDS, Chunk, Failure, Partition, SampleOf, guarded, partial_sum
+from skdp.privacy.data.private_data import Sums
 from skdp.privacy.data.spill import Spill
 from skdp.privacy.data.summation import TreeSum
-from skdp.privacy.data.training_data import Sums
 from skdp.privacy.engines.in_threads import in_order
 from skdp.privacy.errors import SourceError
 

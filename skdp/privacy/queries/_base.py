@@ -1,17 +1,40 @@
 """Defines the interfaces of queries and of losses."""
 
-from typing import ClassVar, Protocol, runtime_checkable
+import math
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from skdp.privacy.data.kernels import clip_residuals
-from skdp.privacy.data.training_data import Records, TrainingData
+from skdp.privacy.data.kernels import Records, clip_residuals
+from skdp.privacy.data.private_data import PrivateData
+from skdp.privacy.errors import PrivacyAccountingError
 
-__all__ = ["ClassLoss", "CurvedLoss", "Loss", "Query", "Scores", "SumQuery", "clip_residuals", "lengths_of"]
+__all__ = ["ClassLoss", "CurvedLoss", "Loss", "NonNegativeQuery", "Query", "Scores", "SumQuery", "clip_residuals", "lengths_of"]
 
 
-class Query(Protocol):
-    """Defines a question about the training data that contains only public facts and earlier releases.
+class WithParameters:
+    """Base of the dataclasses that contain earlier releases: queries, and parts of them."""
+
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Return the floats and arrays in all fields but ``records``; the oracle checks that they are finite.
+
+        Earlier releases are among them. For the records of a single pass the oracle has other rules.
+        """
+        values = (getattr(self, field.name) for field in fields(self) if field.name != "records")  # type: ignore[arg-type]
+        return tuple(part for value in values for part in _numbers(value))
+
+
+def _numbers(value: object) -> tuple[np.ndarray, ...]:
+    if isinstance(value, WithParameters):
+        return value.parameters()
+    if isinstance(value, tuple) and any(isinstance(part, float) for part in value):
+        value = np.array(value)
+    return (np.asarray(value),) if isinstance(value, float | np.floating | np.ndarray) else ()
+
+
+class Query(WithParameters):
+    """Base of the questions about the training data; a query contains only public facts and earlier releases.
 
     Attributes
     ----------
@@ -21,45 +44,46 @@ class Query(Protocol):
         Bound on the norm of one record's contribution to the answer.
     size : int
         Number of coordinates of the answer.
-    additive : bool, optional
+    additive : bool
         False if the answer is not a sum of contributions of the records, so that an audit cannot take one out.
-    by_row : bool, optional
+    by_row : bool
         True if the query reads whole rows: then a table stored by columns is converted once.
-    by_column : bool, optional
+    by_column : bool
         True if the query reads columns: then a sparse table stored by rows is converted once, unless whole rows are read too.
-    in_memory : str, optional
-        Why the query needs a table in memory, as the end of a sentence about the solver. Only a `SumQuery` without it takes a
-        table in partitions.
-    records : ndarray of int or None, optional
-        Sorted row numbers of the records that a single-pass release reads; None or missing for other mechanisms.
-    one_pass : bool, optional
+    in_memory : str or None
+        Why the query needs a table in memory, as the end of a sentence about the solver; None if it takes a table in partitions.
+    one_pass : bool
         False if an answer reads the records an unknown number of times, or only in part.
-    shares_partial : bool, optional
+    shares_partial : bool
         True if consecutive releases of the query ask for one sum over the records, which is kept.
-    grows : bool, optional
+    grows : bool
         True if the scores of the records change between its releases, so that a table in partitions needs a kept copy.
-    l1_sensitivity : callable, optional
-        Of a query whose answer is integers, which float64 adds exactly: a bound on the sum of their absolute changes between
-        neighbours, an integer, by adjacency.
-    rounding : float, optional
-        Bound on the rounding error of the answer, relative to that of a sum of clipped rows; 1 if it is missing.
+    records : ndarray of int or None
+        Sorted row numbers of the records that a single-pass release reads; None for other mechanisms.
     """
 
     relative_sensitivity: ClassVar[dict[str, float]]
+    additive: ClassVar[bool] = True
+    by_row: ClassVar[bool] = False
+    by_column: ClassVar[bool] = False
+    in_memory: ClassVar[str | None] = "asks for more than a sum over the records"
+    one_pass: ClassVar[bool] = True
+    shares_partial: ClassVar[bool] = False
+    grows: ClassVar[bool] = False
+    records: np.ndarray | None = None
+
+    if TYPE_CHECKING:  # each query has both; a property here would be the default of a field of the same name
+
+        @property
+        def clip_norm(self) -> float: ...
+
+        @property
+        def size(self) -> int: ...
 
     @property
-    def clip_norm(self) -> float:
-        """Bound on the norm of one record's contribution to the answer."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates of the answer."""
-        ...
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the earlier releases that the query contains; the oracle checks that they are finite."""
-        ...
+    def rounding(self) -> float:
+        """Bound on the rounding error of the answer, relative to that of a sum of clipped rows."""
+        return 1.0
 
     def sensitivity(self, adjacency: str) -> float:
         """Return a bound on the change of the answer between neighbours; the docstring is the proof.
@@ -74,14 +98,18 @@ class Query(Protocol):
         float
             Bound on the Euclidean norm of the change.
         """
-        ...
+        raise NotImplementedError
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def l1_sensitivity(self, adjacency: str) -> int:
+        """Return a bound on the sum of the absolute changes of the answer, for one of integers, which float64 adds exactly."""
+        raise PrivacyAccountingError(f"{type(self).__name__} does not count; expected integers for Laplace noise.")
+
+    def evaluate(self, rows: Any) -> np.ndarray:
         """Return the un-noised answer; only the oracle calls this.
 
         Parameters
         ----------
-        rows : TrainingData
+        rows : PrivateData
             The training data, or a sample of them.
 
         Returns
@@ -89,10 +117,10 @@ class Query(Protocol):
         ndarray of shape (size,)
             The answer without noise.
         """
-        ...
+        raise NotImplementedError
 
 
-class SumQuery:
+class SumQuery(Query):
     """Base of the queries whose answer follows from one sum over the records.
 
     `partial` returns the sum over the records of a table, of a part of it or of a sample, so that sums of parts can be added up.
@@ -107,9 +135,14 @@ class SumQuery:
     cancel. The change ``v t(z) - v' t(z')`` is linear in v and in v', so its norm is convex in each, and is largest where both
     weights are 0 or 1. There it is the change of ``replace_one`` without weights, that of ``zero_out``, or 0. The sensitivity
     under ``replace_one`` is never smaller than that under ``zero_out``, so each bounds all changes under its adjacency.
+
+    The change is at most twice the bound on one contribution, which is the default of ``relative_sensitivity``.
     """
 
-    def partial(self, rows: TrainingData) -> np.ndarray:
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+    in_memory: ClassVar[str | None] = None
+
+    def partial(self, rows: Any) -> np.ndarray:
         """Return the un-noised sum over some records, a vector."""
         raise NotImplementedError
 
@@ -121,17 +154,52 @@ class SumQuery:
         """Return all that the sum depends on, beside the records and the type of the query; None if no other query shares it."""
         return None
 
-    def evaluate(self, rows: TrainingData) -> np.ndarray:
+    def evaluate(self, rows: PrivateData) -> np.ndarray:
         """Return the un-noised answer, a vector of shape (size,); only the oracle calls this."""
         return self.finish(rows.reduced(self))
 
 
-@runtime_checkable
-class Scores(Query, Protocol):
-    """Defines a question with one score per candidate, of which only the index of a nearly best candidate is released.
+class NonNegativeQuery(SumQuery):
+    """Base of the sums in which the contributions of two records never have a negative inner product, such as counts.
+
+    *Proof of its relative sensitivity.* With contributions v and w of norm at most c, the squared norm of the change is
+    ``||v||**2 + ||w||**2 - 2 v^T w``, at most ``2 c**2``, and ``c**2`` where one record is null.
+    """
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
+
+
+class Scores(Query):
+    """Base of the questions with one score per candidate, of which only the index of a nearly best candidate is released.
 
     Larger scores are better, ``size`` is the number of candidates, and ``sensitivity`` is that of each score.
     """
+
+    @staticmethod
+    def score_rounding(n_samples: int, n_coefficients: int, summation_error: float, offset: float = 0.0) -> float:
+        """Return a bound on the float64 error of a score and of adding noise to it, relative to clip norm and l1 radius.
+
+        A score is an inner product with a sum. Each coordinate of the sum has an error of at most ``summation_error``, and is at
+        most ``n_samples + offset`` in absolute value. The inner product adds at most one rounding per coordinate, and the noise
+        two more.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_coefficients : int
+            Length of a vertex.
+        summation_error : float
+            Bound on the error of a coordinate of the sum over the records, relative to the clip norm.
+        offset : float, default=0.0
+            Largest absolute coordinate of the vector that is added to the sum, relative to the clip norm.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
+        return summation_error + (n_coefficients + 8) * 2.0**-53 * (n_samples + offset) * (1 + 2.0**-20)
 
     def rounding_error(self, n_samples: int, summation_error: float) -> float:
         """Return a bound on the float64 error of a score and of adding noise to it.
@@ -148,7 +216,7 @@ class Scores(Query, Protocol):
         float
             The bound, in the units of a score.
         """
-        ...
+        raise NotImplementedError
 
 
 class Loss(Protocol):

@@ -7,14 +7,13 @@ import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.errors import shown
-from skdp.privacy.queries._base import Loss
-from skdp.privacy.queries.vertex_scores import score_rounding
+from skdp.privacy.queries._base import Loss, Query, Scores
 
 __all__ = ["BlockGradient", "CoordinateScores"]
 
 
 @dataclass(frozen=True, eq=False)
-class BlockGradient:
+class BlockGradient(Query):
     r"""Sums the loss gradient at ``coef`` in the coordinates of a block over all records, each clipped to ``clip_norm``.
 
     Record i contributes :math:`\mathrm{clip}(x_{i,S} r_i^\top)` with ``r_i = weight_i * loss'(x_i^T coef, y_i)``, where x_i is
@@ -66,10 +65,6 @@ class BlockGradient:
         """Number of coordinates of the gradient."""
         return self.block.size * self.coef.shape[1]
 
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point at which the gradient is taken."""
-        return (self.coef,)
-
     def sensitivity(self, adjacency: str) -> float:
         r"""Return 2C under ``replace_one`` and C under ``zero_out``, C being the clip norm.
 
@@ -97,7 +92,7 @@ class BlockGradient:
 
 
 @dataclass(frozen=True, eq=False)
-class CoordinateScores:
+class CoordinateScores(Scores):
     r"""Scores every coordinate by the absolute value of the gradient, relative to the largest contribution of one record.
 
     The score of coordinate j is :math:`|\sum_i \mathrm{clip}(x_{ij} r_i, \pm C_j) + o_j| / C_j` with
@@ -170,26 +165,15 @@ class CoordinateScores:
         return self.relative_sensitivity[adjacency]
 
     @staticmethod
-    def score_rounding(n_samples: int, n_coordinates: int, summation_error: float) -> float:
-        """Return a bound on the float64 error of a score without offset and of adding noise to it.
-
-        Parameters
-        ----------
-        n_samples, n_coordinates : int, int
-            Numbers of records and of scores. The second has no effect: every score is a separate sum.
-        summation_error : float
-            Bound on the float64 error of a sum over the rows, relative to the largest term.
-
-        Returns
-        -------
-        float
-            The bound.
-        """
-        return score_rounding(n_samples, 0, summation_error)
+    def score_rounding(n_samples: int, n_coefficients: int, summation_error: float, offset: float = 0.0) -> float:
+        """Return a bound on the float64 error of a score and of adding noise to it; every score is a separate sum."""
+        return Scores.score_rounding(n_samples, 0, summation_error, offset)
 
     def rounding_error(self, n_samples: int, summation_error: float) -> float:
         """Return a bound on the float64 error of a score and of adding noise to it."""
-        return score_rounding(n_samples, 0, summation_error, float(np.abs(self._in_units(self.offset)).max(initial=0.0)))
+        return self.score_rounding(
+            n_samples, self.size, summation_error, float(np.abs(self._in_units(self.offset)).max(initial=0.0))
+        )
 
     def evaluate(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised scores of the coordinates, which are non-negative; larger is better."""

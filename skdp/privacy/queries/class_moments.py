@@ -54,10 +54,6 @@ class ClassMoments(SumQuery):
         reach = float(self.geometry.scale.max()) * (self.geometry.data_norm + float(np.linalg.norm(self.geometry.centre)))
         return 1.0 + 2.0 * reach + 4.0 * reach**2
 
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the geometry."""
-        return self.geometry.centre, self.geometry.scale
-
     def sensitivity(self, adjacency: str) -> float:
         r"""Return 3/2 under ``zero_out`` and ``3 / sqrt(2)`` under ``replace_one``.
 

@@ -3,12 +3,11 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from skdp.privacy.data.column_cells import ColumnCells
-from skdp.privacy.queries._base import SumQuery
+from skdp.privacy.queries._base import NonNegativeQuery
 
 __all__ = ["ColumnHistograms", "FineHistograms"]
 
@@ -32,7 +31,7 @@ TARGET_WEIGHT = 2.0
 
 
 @dataclass(frozen=True)
-class ColumnHistograms(SumQuery):
+class ColumnHistograms(NonNegativeQuery):
     """Counts the cells of each column, numbers by sign and binary exponent, and text by hash bucket.
 
     Parameters
@@ -46,8 +45,6 @@ class ColumnHistograms(SumQuery):
 
     are_text: tuple[bool | None, ...]
     target: bool = False
-
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
 
     @property
     def clip_norm(self) -> float:
@@ -67,10 +64,6 @@ class ColumnHistograms(SumQuery):
         """Return the number of the first column of the table that each column takes."""
         return np.cumsum([0, *(1 + (text is None) for text in self.are_text)])[:-1].tolist()
 
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
-
     def sensitivity(self, adjacency: str) -> float:
         r"""Return :math:`\sqrt{d + w^2}` under ``zero_out`` and :math:`\sqrt{2 (d + w^2)}` under ``replace_one``.
 
@@ -84,7 +77,7 @@ class ColumnHistograms(SumQuery):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def partial(self, rows: ColumnCells) -> np.ndarray:  # type: ignore[override]
+    def partial(self, rows: ColumnCells) -> np.ndarray:
         """Return the un-noised counts, without null records; those of the target are multiplied by its weight."""
         counts = [
             rows.counts((place, place + 1) if text is None else (place,), BINS[text], SIZES[text])
@@ -96,7 +89,7 @@ class ColumnHistograms(SumQuery):
 
 
 @dataclass(frozen=True, eq=False)
-class FineHistograms(SumQuery):
+class FineHistograms(NonNegativeQuery):
     """Counts the cells of some columns in even bins between limits, and integers between near limits in a bin each.
 
     Parameters
@@ -116,8 +109,6 @@ class FineHistograms(SumQuery):
     target: bool = False
     even_bins: int = EVEN_BINS
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
-
     @property
     def clip_norm(self) -> float:
         """Bound on the norm of one record's contribution, ``sqrt(m)`` for m columns, ``sqrt(m + 4)`` with a target."""
@@ -133,10 +124,6 @@ class FineHistograms(SumQuery):
         sizes = [self.even_bins + integers_between(*limits).size for limits in self._of_columns()]
         return sizes + [self.even_bins] * self.target
 
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the limits."""
-        return (self.limits,)
-
     def sensitivity(self, adjacency: str) -> float:
         r"""Return :math:`\sqrt{m + w^2}` under ``zero_out`` and :math:`\sqrt{2 (m + w^2)}` under ``replace_one``.
 
@@ -149,7 +136,7 @@ class FineHistograms(SumQuery):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def partial(self, rows: ColumnCells) -> np.ndarray:  # type: ignore[override]
+    def partial(self, rows: ColumnCells) -> np.ndarray:
         """Return the un-noised counts, without null records; those of the target are multiplied by its weight."""
         counts = [
             rows.counts((column,), FineBins(low, high, integers_between(low, high), self.even_bins), size)

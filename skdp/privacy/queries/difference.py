@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -50,8 +49,6 @@ class Difference(SumQuery):
     gradient_clip_norm: float
     smoothness: float
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
-
     @cached_property
     def clip_norm(self) -> float:
         """Bound D on the norm of one record's contribution; 0 at the snapshot itself, and if it would be below 2**-480."""
@@ -65,7 +62,7 @@ class Difference(SumQuery):
         return self.coef.size
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the two points."""
+        """Return the two points; the other numbers may be infinite, which the clip norm is not."""
         return self.coef, self.snapshot
 
     def sensitivity(self, adjacency: str) -> float:

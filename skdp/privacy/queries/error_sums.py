@@ -39,7 +39,6 @@ class ErrorSums(SumQuery):
     error_bound: float
     with_target: bool
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
     by_row: ClassVar[bool] = True
 
     @property
@@ -51,10 +50,6 @@ class ErrorSums(SumQuery):
     def size(self) -> int:
         """Number of sums, 10 with the target and 4 without."""
         return WEIGHTS.size if self.with_target else OF_ERRORS
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the bound of the errors."""
-        return (np.array([self.error_bound]),)
 
     def sensitivity(self, adjacency: str) -> float:
         """Return c under ``zero_out`` and 2c under ``replace_one``, c being the clip norm.

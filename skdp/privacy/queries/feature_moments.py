@@ -41,10 +41,6 @@ class Moments(SumQuery):
         """Number of coordinates, ``2 d``."""
         return 2 * self.n_features
 
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
-
     def sensitivity(self, adjacency: str) -> float:
         r"""Return ``sqrt(2) R`` under ``zero_out`` and ``3 R / sqrt(2)`` under ``replace_one``.
 

@@ -1,7 +1,6 @@
 """Sums the clipped per-record gradients of a linear model."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -35,16 +34,10 @@ class Gradient(SumQuery):
     clip_norm: float
     records: np.ndarray | None = None
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
-
     @property
     def size(self) -> int:
         """Number of coordinates of the gradient."""
         return self.coef.size
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point at which the gradient is taken."""
-        return (self.coef,)
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 2C under ``replace_one`` and C under ``zero_out``, C being the clip norm.

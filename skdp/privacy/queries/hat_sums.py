@@ -1,6 +1,5 @@
 """Counts records near public knots of their columns, given rows of hat functions."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,13 +9,13 @@ from scipy import sparse
 from skdp.privacy.data.kernels import Batch
 from skdp.privacy.data.storage import row_squares
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.queries._base import SumQuery
+from skdp.privacy.queries._base import NonNegativeQuery
 
 __all__ = ["HatSums"]
 
 
 @dataclass(frozen=True, eq=False)
-class HatSums(SumQuery):
+class HatSums(NonNegativeQuery):
     """Sums the entries of the rows in some columns, which should contain non-negative functions (hats) of small norm.
 
     Negative entries count as 0. If the norm of the other entries of a record exceeds 1, they are scaled down to norm 1.
@@ -29,8 +28,8 @@ class HatSums(SumQuery):
 
     columns: np.ndarray
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
     by_row: ClassVar[bool] = True
+    clip_norm: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         """Keep a read-only copy of the columns; raise TypeError for a mask, which would select other columns."""
@@ -42,18 +41,9 @@ class HatSums(SumQuery):
         object.__setattr__(self, "columns", own)
 
     @property
-    def clip_norm(self) -> float:
-        """Bound on the norm of one record's contribution, 1."""
-        return 1.0
-
-    @property
     def size(self) -> int:
         """Number of columns."""
         return self.columns.size
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.

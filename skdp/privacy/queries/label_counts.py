@@ -1,13 +1,12 @@
 """Counts the records of each class."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.queries._base import SumQuery
+from skdp.privacy.queries._base import NonNegativeQuery, SumQuery
 
 __all__ = ["ClassCounts", "LabelSum"]
 
@@ -16,13 +15,8 @@ __all__ = ["ClassCounts", "LabelSum"]
 class LabelSum(SumQuery):
     """Sums the labels as -1 and 1 over all records: the count of the second class minus that of the first."""
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
     clip_norm: ClassVar[float] = 1.0
     size: ClassVar[int] = 1
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 2 under ``replace_one`` and 1 under ``zero_out``.
@@ -41,7 +35,7 @@ class LabelSum(SumQuery):
 
 
 @dataclass(frozen=True)
-class ClassCounts(SumQuery):
+class ClassCounts(NonNegativeQuery):
     """Counts the records of each class.
 
     Parameters
@@ -52,12 +46,7 @@ class ClassCounts(SumQuery):
 
     size: int
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
     clip_norm: ClassVar[float] = 1.0
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
 
     def sensitivity(self, adjacency: str) -> float:
         """Return ``sqrt(2)`` under ``replace_one`` and 1 under ``zero_out``.

@@ -8,13 +8,13 @@ import numpy as np
 
 from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.kernels import Records
-from skdp.privacy.queries._base import Loss, SumQuery, clip_residuals
+from skdp.privacy.queries._base import Loss, NonNegativeQuery, SumQuery, clip_residuals
 
 __all__ = ["BinCounts", "LeafSums", "ResidualSum", "TreeWeight"]
 
 
 @dataclass(frozen=True)
-class BinCounts(SumQuery):
+class BinCounts(NonNegativeQuery):
     """Counts the records in each bin of each column.
 
     Parameters
@@ -24,8 +24,6 @@ class BinCounts(SumQuery):
     """
 
     sizes: tuple[int, ...]
-
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
 
     @property
     def clip_norm(self) -> float:
@@ -37,10 +35,6 @@ class BinCounts(SumQuery):
         """Number of bins of all columns."""
         return sum(self.sizes)
 
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
-
     def sensitivity(self, adjacency: str) -> float:
         r"""Return :math:`\sqrt q` under ``zero_out`` and :math:`\sqrt{2q}` under ``replace_one``.
 
@@ -50,7 +44,7 @@ class BinCounts(SumQuery):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def partial(self, rows: BinnedRecords) -> np.ndarray:  # type: ignore[override]
+    def partial(self, rows: BinnedRecords) -> np.ndarray:
         """Return the un-noised counts, without null records."""
         return rows.counts(list(self.sizes))
 
@@ -77,16 +71,11 @@ class LeafSums(SumQuery):
     clip_norm: float
 
     grows: ClassVar[bool] = True
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
 
     @property
     def size(self) -> int:
         """Number of leaves times the number of outputs."""
         return self.loss.n_outputs << len(self.columns)
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the tree."""
-        return self.columns, self.splits
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return the clip norm c under ``zero_out`` and 2c under ``replace_one``, for any depth and number of columns.
@@ -99,7 +88,7 @@ class LeafSums(SumQuery):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def partial(self, rows: BinnedRecords) -> np.ndarray:  # type: ignore[override]
+    def partial(self, rows: BinnedRecords) -> np.ndarray:
         """Return the un-noised sums, output by output."""
         return rows.leaf_sums(self.columns, self.splits, self._residuals)
 
@@ -125,21 +114,12 @@ class TreeWeight(SumQuery):
     loss: Loss
     limit: float
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+    size: ClassVar[int] = 2  # the slopes at 0 and at 1
 
     @property
     def clip_norm(self) -> float:
         r"""Bound on the norm of one record's contribution, :math:`\sqrt 2 H` for the limit H."""
         return self.limit * math.sqrt(2.0)
-
-    @property
-    def size(self) -> int:
-        """Two: the slopes at 0 and at 1."""
-        return 2
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return :math:`\sqrt 2 H` under ``zero_out`` and :math:`2 \sqrt 2 H` under ``replace_one``.
@@ -150,7 +130,7 @@ class TreeWeight(SumQuery):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def partial(self, rows: BinnedRecords) -> np.ndarray:  # type: ignore[override]
+    def partial(self, rows: BinnedRecords) -> np.ndarray:
         """Return the un-noised sums."""
         return rows.sums(self._slopes)
 
@@ -180,16 +160,10 @@ class ResidualSum(SumQuery):
     weight: float
     clip_norm: float
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
-
     @property
     def size(self) -> int:
         """Number of outputs."""
         return self.loss.n_outputs
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the weight."""
-        return (np.array([self.weight]),)
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return the clip norm c under ``zero_out`` and 2c under ``replace_one``.
@@ -199,7 +173,7 @@ class ResidualSum(SumQuery):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def partial(self, rows: BinnedRecords) -> np.ndarray:  # type: ignore[override]
+    def partial(self, rows: BinnedRecords) -> np.ndarray:
         """Return the un-noised sum."""
         return rows.sums(self._clipped)
 

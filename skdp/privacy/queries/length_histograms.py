@@ -1,20 +1,19 @@
 """Counts records by length: by the norm of their standardised rows, or of their gradients."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import SumQuery, lengths_of
+from skdp.privacy.queries._base import NonNegativeQuery, lengths_of
 from skdp.privacy.queries.standardized_gradient import Standardization
 
 __all__ = ["DistanceHistogram", "ResidualHistogram"]
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceHistogram(SumQuery):
+class DistanceHistogram(NonNegativeQuery):
     """Counts the records by the norm of the row, standardised by earlier releases, in given ranges.
 
     Parameters
@@ -28,26 +27,12 @@ class DistanceHistogram(SumQuery):
     geometry: Standardization
     edges: np.ndarray
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
-
-    @property
-    def clip_norm(self) -> float:
-        """Bound on the norm of one record's contribution, 1."""
-        return 1.0
+    clip_norm: ClassVar[float] = 1.0
 
     @property
     def size(self) -> int:
         """Number of ranges."""
         return self.edges.size
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the geometry and the ranges."""
-        return self.geometry.centre, self.geometry.scale, self.edges
-
-    @property
-    def rounding(self) -> float:
-        """Factor of the rounding error: 1, as counts are exact."""
-        return 1.0
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
@@ -87,10 +72,6 @@ class ResidualHistogram(DistanceHistogram):
     """
 
     prediction: float | np.ndarray
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the geometry, the ranges and the prediction."""
-        return (*super().parameters(), np.array(self.prediction))
 
     def _lengths(self, records: Records) -> np.ndarray:
         residuals = self.prediction - records.targets

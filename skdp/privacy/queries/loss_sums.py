@@ -31,7 +31,6 @@ class LossSums(SumQuery):
     steps: int
     squared: bool = False
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
     by_row: ClassVar[bool] = True
 
     @property
@@ -43,10 +42,6 @@ class LossSums(SumQuery):
     def size(self) -> int:
         """Number of sums, 2 with the square and 1 without."""
         return 2 if self.squared else 1
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return c under ``zero_out`` and 2c under ``replace_one``, c being the clip norm.

@@ -8,7 +8,7 @@ from scipy.linalg import LinAlgError, solve
 
 from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.queries._base import Loss
+from skdp.privacy.queries._base import Loss, Query
 from skdp.privacy.queries._newton_minimizer import conjugate_gradients, minimize
 from skdp.privacy.queries._strong_convexity import Minimization
 from skdp.privacy.queries.gradient import Gradient
@@ -26,7 +26,7 @@ NARROWEST = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Minimum:
+class Minimum(Query):
     r"""Minimises :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w` up to a public norm of the gradient.
 
     The gradient of :math:`\ell_i` is that of the loss of record i, clipped: ``clip(weight_i * loss'(x_i^T w, y_i)) x_i``. The
@@ -61,10 +61,6 @@ class Minimum:
     def size(self) -> int:
         """Number of coordinates of the minimum."""
         return self.facts.size
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains no earlier release."""
-        return ()
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return :math:`k (C + 2 \tau) / \Lambda`, with k = 2 under ``replace_one`` and 1 under ``zero_out``.

@@ -9,14 +9,14 @@ from scipy.linalg import cho_factor, cho_solve
 
 from skdp.privacy.data.summation import summation_error
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import CurvedLoss, SumQuery
+from skdp.privacy.queries._base import CurvedLoss, NonNegativeQuery, SumQuery
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, square, symmetric
 
 __all__ = ["Curvature", "NewtonDirection"]
 
 
 @dataclass(frozen=True, eq=False)
-class Curvature(SumQuery):
+class Curvature(NonNegativeQuery):
     """Computes the half-vector of the Hessian ``sum_i h_i x_i x_i^T``, with every ``h_i ||x_i||^2`` clipped to ``clip_norm``.
 
     With ``upper_bound`` the second derivative is replaced by that of a parabola that touches the loss at the raw prediction
@@ -40,16 +40,11 @@ class Curvature(SumQuery):
     upper_bound: bool = True
 
     by_row: ClassVar[bool] = True
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
 
     @property
     def size(self) -> int:
         """Number of entries on and above the diagonal."""
         return half_vector_size(self.coef.shape[0])
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point at which the Hessian is taken."""
-        return (self.coef,)
 
     def sensitivity(self, adjacency: str) -> float:
         """Return ``sqrt(2) M`` under ``replace_one`` and M under ``zero_out``, M being the clip norm.
@@ -161,10 +156,6 @@ class NewtonDirection(SumQuery):
         if not error * largest <= ridge / 2:
             return math.inf
         return 2 * (1 + largest / ridge) * error / summation_error(self.n_samples, False)
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point at which the Hessian is taken, the gradient and the ridge."""
-        return self.curvature.coef, self.gradient, self.ridge
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return :math:`M \|g\| / (\lambda (\lambda + M))` under both adjacencies.

@@ -77,12 +77,7 @@ class _AtPoint(SumQuery):
     primal: np.ndarray
     dual: np.ndarray
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
     by_row: ClassVar[bool] = True
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point at which the gradients are taken."""
-        return self.primal, self.dual
 
     def _point(self, batch: Batch) -> SaddlePoint:
         return self.saddle.at(self.saddle.read(batch), fixed(self.primal), fixed(self.dual))
@@ -199,10 +194,6 @@ class JointGradient(_AtPoint):
         """Number of variables of both sides."""
         return self.primal.size + self.dual.size
 
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point at which the gradients are taken, and the clip norms."""
-        return self.primal, self.dual, np.array([self.primal_clip_norm, self.dual_clip_norm])
-
     def split(self, answer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the two sums of clipped gradients in a released answer.
 
@@ -288,7 +279,7 @@ class PrimalDifference(_AtPoint):
         return self.primal.size
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the two points."""
+        """Return the two points; the constants may be infinite, which the clip norm is not."""
         return self.primal, self.dual, self.previous_primal, self.previous_dual
 
     def sensitivity(self, adjacency: str) -> float:

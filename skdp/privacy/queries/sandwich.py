@@ -1,16 +1,15 @@
 """Sums the second derivatives of a loss, and the products of its gradients, with smaller weights for long rows."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import Loss, SumQuery
+from skdp.privacy.queries._base import Loss, NonNegativeQuery
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, square
+from skdp.privacy.queries.shortened_gradient import row_weights
 from skdp.privacy.queries.standardized_gradient import Standardization
-from skdp.privacy.queries.weighted_gradient import row_weights
 
 __all__ = ["Bread", "InformedLoss", "Meat", "ResidualSizes"]
 
@@ -35,7 +34,7 @@ class InformedLoss(Loss, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Bread(SumQuery):
+class Bread(NonNegativeQuery):
     r"""Sums :math:`w h z z^\top` over all records as a half-vector, with the information h of a loss at the raw prediction.
 
     The weight is :math:`w = \min(1, (b / \|z\|)^2)`: it depends on the row alone.
@@ -57,7 +56,6 @@ class Bread(SumQuery):
     row_bound: float
     geometry: Standardization
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
     by_row: ClassVar[bool] = True
 
     @property
@@ -84,10 +82,6 @@ class Bread(SumQuery):
         if self.geometry.intercept:
             length += float(np.square(centre @ scale if scale.ndim > 1 else centre * scale).sum()) + 1.0
         return 1.0 + 4.0 * length / self.row_bound**2
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point at which the information is taken, the geometry and the bound on rows."""
-        return self.coef, self.geometry.centre, self.geometry.scale, np.array([self.row_bound, self.loss.most_information])
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return C under ``zero_out`` and ``sqrt(2) C`` under ``replace_one``, with the clip norm C.
@@ -137,10 +131,6 @@ class Meat(Bread):
         """Bound on the norm of one record's contribution, the squared product of b and the steepest slope."""
         return (self.row_bound * self.loss.lipschitz) ** 2
 
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point at which the slope is taken, the geometry, and the bounds on rows and slopes."""
-        return (*super().parameters(), np.array(self.loss.lipschitz))
-
     def sensitivity(self, adjacency: str) -> float:
         r"""Return C under ``zero_out`` and ``sqrt(2) C`` under ``replace_one``, with the clip norm C.
 
@@ -154,7 +144,7 @@ class Meat(Bread):
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualSizes(SumQuery):
+class ResidualSizes(NonNegativeQuery):
     """Counts the records by the size of the residual ``|z^T coef - y|`` in given ranges.
 
     Parameters
@@ -171,21 +161,12 @@ class ResidualSizes(SumQuery):
     edges: np.ndarray
     geometry: Standardization
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
-
-    @property
-    def clip_norm(self) -> float:
-        """Bound on the norm of one record's contribution, 1."""
-        return 1.0
+    clip_norm: ClassVar[float] = 1.0
 
     @property
     def size(self) -> int:
         """Number of ranges."""
         return self.edges.size
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the coefficients, the ranges and the geometry."""
-        return self.coef, self.edges, self.geometry.centre, self.geometry.scale
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.

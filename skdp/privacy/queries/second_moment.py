@@ -1,13 +1,12 @@
 """Sums second moments of rows that are centred and clipped again with earlier releases."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import SumQuery, lengths_of
+from skdp.privacy.queries._base import NonNegativeQuery, lengths_of
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, square
 from skdp.privacy.queries.standardized_gradient import Standardization
 
@@ -15,7 +14,7 @@ __all__ = ["SecondMoment"]
 
 
 @dataclass(frozen=True, eq=False)
-class SecondMoment(SumQuery):
+class SecondMoment(NonNegativeQuery):
     """Sums ``v v^T`` with ``v = z min(1, 1 / ||z||)`` over all records, as a half-vector.
 
     z is the row standardised by earlier releases, without the 1 for the intercept; if z is longer than 1 it is scaled down to
@@ -29,18 +28,14 @@ class SecondMoment(SumQuery):
 
     geometry: Standardization
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
     by_row: ClassVar[bool] = True
+
+    clip_norm: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         """Raise ValueError for a matrix in place of scales, for which the bound on the rounding does not hold."""
         if self.geometry.scale.ndim != 1:
             raise ValueError("The second moment needs one scale per feature.")
-
-    @property
-    def clip_norm(self) -> float:
-        """Bound on the norm of one record's contribution, 1."""
-        return 1.0
 
     @property
     def size(self) -> int:
@@ -56,10 +51,6 @@ class SecondMoment(SumQuery):
         """
         centre = float(np.linalg.norm(self.geometry.centre))
         return 1.0 + 4.0 * (self._largest_scale * (self.geometry.data_norm + centre)) ** 2
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the geometry."""
-        return self.geometry.centre, self.geometry.scale
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.

@@ -3,18 +3,17 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import Loss, SumQuery, clip_residuals
+from skdp.privacy.queries._base import Loss, SumQuery, WithParameters, clip_residuals
 
 __all__ = ["Standardization", "StandardizedGradient", "Whitening"]
 
 
 @dataclass(frozen=True, eq=False)
-class Standardization:
+class Standardization(WithParameters):
     """Maps a row x to ``z = (scale * (x - centre), 1)``, without the 1 for a model without intercept.
 
     Parameters
@@ -148,8 +147,6 @@ class StandardizedGradient(SumQuery):
     records: np.ndarray | None = None
     class_weight: tuple[float, ...] | None = None
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
-
     @property
     def size(self) -> int:
         """Number of coordinates of the gradient."""
@@ -159,11 +156,6 @@ class StandardizedGradient(SumQuery):
     def rounding(self) -> float:
         """Factor of the rounding error of the sum."""
         return self.geometry.rounding
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point at which the gradient is taken, the geometry, and the weights of the classes if there are any."""
-        weights = () if self.class_weight is None else (np.array(self.class_weight),)
-        return self.coef, self.geometry.centre, self.geometry.scale, *weights
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 2C under ``replace_one`` and C under ``zero_out``, C being the clip norm.

@@ -32,16 +32,12 @@ class SmallestEigenvalue(SumQuery):
 
     by_row: ClassVar[bool] = True
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 1.0, "zero_out": 1.0}
+    size: ClassVar[int] = 1
 
     @property
     def clip_norm(self) -> float:
         """Bound on the change by one record, ``R^2``."""
         return self.row_norm**2
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates of the answer, 1."""
-        return 1
 
     @property
     def rounding(self) -> float:
@@ -51,10 +47,6 @@ class SmallestEigenvalue(SumQuery):
         ``BLOCK 2^-53 n R^2``.
         """
         return 1.0 + 4 * self.n_coordinates**2 / BLOCK
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
 
     def sensitivity(self, adjacency: str) -> float:
         """Return ``R^2`` under both adjacencies.
@@ -105,10 +97,6 @@ class JointMoments(SumQuery):
     def size(self) -> int:
         """Number of entries of both parts."""
         return half_vector_size(self.n_coordinates) + self.n_coordinates
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return ``sqrt(3) R^2`` under ``zero_out`` and ``2 sqrt(2) R^2`` under ``replace_one``.

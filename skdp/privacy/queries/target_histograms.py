@@ -1,13 +1,12 @@
 """Counts records by target: in ranges that suit every unit, or in given ranges."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import SumQuery
+from skdp.privacy.queries._base import NonNegativeQuery
 
 __all__ = ["LEAST_EXPONENT", "TargetExponents", "TargetHistogram"]
 
@@ -16,27 +15,18 @@ LEAST_EXPONENT, LARGEST_EXPONENT = -1074, 1024
 
 
 @dataclass(frozen=True)
-class TargetExponents(SumQuery):
+class TargetExponents(NonNegativeQuery):
     """Counts the records by the binary exponent e of the target's absolute value, ``2**(e - 1) <= |y| < 2**e``.
 
     There is a range for 0, then one for every e from -1073 to 1024, which includes all float64 numbers.
     """
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
-
-    @property
-    def clip_norm(self) -> float:
-        """Bound on the norm of one record's contribution, 1."""
-        return 1.0
+    clip_norm: ClassVar[float] = 1.0
 
     @property
     def size(self) -> int:
         """Number of ranges, 2099."""
         return LARGEST_EXPONENT - LEAST_EXPONENT + 1
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
@@ -57,7 +47,7 @@ class TargetExponents(SumQuery):
 
 
 @dataclass(frozen=True, eq=False)
-class TargetHistogram(SumQuery):
+class TargetHistogram(NonNegativeQuery):
     """Counts the records with a target in each of some ranges, below the first and above the last.
 
     Parameters
@@ -68,21 +58,12 @@ class TargetHistogram(SumQuery):
 
     edges: np.ndarray
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
-
-    @property
-    def clip_norm(self) -> float:
-        """Bound on the norm of one record's contribution, 1."""
-        return 1.0
+    clip_norm: ClassVar[float] = 1.0
 
     @property
     def size(self) -> int:
         """Number of ranges, including the two unbounded ones."""
         return self.edges.size + 1
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the ends of the ranges."""
-        return (self.edges,)
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.

@@ -24,21 +24,12 @@ class TargetSum(SumQuery):
 
     n_targets: int = 1
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
-
-    @property
-    def clip_norm(self) -> float:
-        """Bound on one record's contribution, 1."""
-        return 1.0
+    clip_norm: ClassVar[float] = 1.0
 
     @property
     def size(self) -> int:
         """Number of coordinates, that of the targets."""
         return self.n_targets
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and 2 under ``replace_one``.
@@ -72,8 +63,6 @@ class FeatureTargetSums(SumQuery):
     n_features: int
     n_targets: int = 1
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
-
     @property
     def clip_norm(self) -> float:
         """Bound on the norm of one record's contribution, ``sqrt(2)``."""
@@ -83,10 +72,6 @@ class FeatureTargetSums(SumQuery):
     def size(self) -> int:
         """Number of coordinates, ``d + q``."""
         return self.n_features + self.n_targets
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
 
     def sensitivity(self, adjacency: str) -> float:
         """Return ``sqrt(2)`` under ``zero_out`` and ``2 sqrt(2)`` under ``replace_one``.
@@ -120,21 +105,12 @@ class FeatureSums(SumQuery):
     data_norm: float
     n_features: int
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
-
-    @property
-    def clip_norm(self) -> float:
-        """Bound on the norm of one record's contribution, 1."""
-        return 1.0
+    clip_norm: ClassVar[float] = 1.0
 
     @property
     def size(self) -> int:
         """Number of coordinates, d."""
         return self.n_features
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and 2 under ``replace_one``.

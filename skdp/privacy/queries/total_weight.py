@@ -20,10 +20,6 @@ class TotalWeight(SumQuery):
     size: ClassVar[int] = 1
     in_memory: ClassVar[str] = "takes sample_weight, which a table in partitions does not have"
 
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return no arrays: the query contains public facts only."""
-        return ()
-
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under both adjacencies.
 

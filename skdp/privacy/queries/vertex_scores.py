@@ -8,9 +8,9 @@ from scipy import sparse
 
 from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.queries._base import Loss, SumQuery
+from skdp.privacy.queries._base import Loss, Scores, SumQuery
 
-__all__ = ["Vertex", "Vertices", "score_rounding"]
+__all__ = ["Vertex", "Vertices"]
 
 
 class Vertices:
@@ -71,33 +71,8 @@ def _copied(table: Any) -> Any:
     return sparse.csr_array((values.astype(np.float64), (rows, columns)), shape=tuple(map(int, table.shape)))
 
 
-def score_rounding(n_samples: int, n_coefficients: int, summation_error: float, offset: float = 0.0) -> float:
-    """Return a bound on the float64 error of a score and of adding noise to it, relative to clip norm and l1 radius.
-
-    A score is an inner product with a sum. Each coordinate of the sum has an error of at most ``summation_error``, and is at most
-    ``n_samples + offset`` in absolute value. The inner product adds at most one rounding per coordinate, and the noise two more.
-
-    Parameters
-    ----------
-    n_samples : int
-        Number of records.
-    n_coefficients : int
-        Length of a vertex.
-    summation_error : float
-        Bound on the error of a coordinate of the sum over the records, relative to the clip norm.
-    offset : float, default=0.0
-        Largest absolute coordinate of the vector that is added to the sum, relative to the clip norm.
-
-    Returns
-    -------
-    float
-        The bound.
-    """
-    return summation_error + (n_coefficients + 8) * 2.0**-53 * (n_samples + offset) * (1 + 2.0**-20)
-
-
 @dataclass(frozen=True, eq=False)
-class Vertex(SumQuery):
+class Vertex(SumQuery, Scores):
     r"""Scores every vertex v of a polytope by minus the inner product with a gradient that is clipped in every coordinate.
 
     The score is :math:`-\langle v, \sum_i h_i + o \rangle` with :math:`h_i = \mathrm{clip}(x_i r_i^\top)`, every entry clipped to
@@ -144,8 +119,8 @@ class Vertex(SumQuery):
         return self.vertices.shape[0]
 
     def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point at which the gradient is taken, the offset, and the radius."""
-        return self.coef, self.offset, np.array(self.radius)
+        """Return the numbers of all fields, and the radius."""
+        return *super().parameters(), np.array(self.radius)
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return 2CR under ``replace_one`` and CR under ``zero_out``, with clip norm C and l1 radius R.
@@ -161,7 +136,7 @@ class Vertex(SumQuery):
     def rounding_error(self, n_samples: int, summation_error: float) -> float:
         """Return a bound on the float64 error of a score and of adding noise to it."""
         offset = float(np.abs(self.offset).max(initial=0.0)) / self.clip_norm
-        return score_rounding(n_samples, self.coef.size, summation_error, offset) * self.clip_norm * self.radius
+        return self.score_rounding(n_samples, self.coef.size, summation_error, offset) * self.clip_norm * self.radius
 
     def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sum of clipped gradients, in C order of ``coef``."""

@@ -25,7 +25,7 @@ from skdp.privacy.ledger.gaussian_cover import pure_cover, selection_cover
 from skdp.privacy.noise.selection import GUMBEL_ERROR, GumbelNoise
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import Gradient
+from skdp.privacy.queries import Gradient, Scores
 from skdp.privacy.report.statement import describe_releases
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, Selection
 
@@ -36,7 +36,7 @@ EPSILONS = (1e-4, 0.1, 1.0, 4.0, 100.0)
 
 
 @dataclass(frozen=True)
-class Votes:
+class Votes(Scores):
     """The number of records of each class: a record moves a score by at most 1."""
 
     clip_norm: float = 1.0

@@ -59,7 +59,7 @@ def name_of(query):
 
 def storages_of(query):
     """A matrix as scale, and products of rows, need whole rows."""
-    by_row = getattr(query, "by_row", False) or getattr(query, "geometry", None) is WHITE
+    by_row = query.by_row or getattr(query, "geometry", None) is WHITE
     return [name for name in STORAGES if name != "csc" or not by_row]
 
 

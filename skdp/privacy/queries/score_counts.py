@@ -1,4 +1,4 @@
-"""Sums gradients in slope and offset of a score, and counts records by score: both calibrate a model (Platt scaling)."""
+"""Counts records by class and score, and sums what follows from these counts: gradients of a calibration, and a tree."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.queries._base import Loss, SumQuery
+from skdp.privacy.queries._base import Loss, NonNegativeQuery, SumQuery
 
 __all__ = ["ScoreCounts", "ScoreGradient", "ScoreTree", "tree"]
 
@@ -43,17 +43,8 @@ class ScoreGradient(SumQuery):
     clip_norm: float
     class_weight: np.ndarray | None = None
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
+    size: ClassVar[int] = 2
     shares_partial: ClassVar[bool] = True
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates, 2."""
-        return 2
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the score and the point at which the gradient is taken."""
-        return self.coef, self.point
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 2C under ``replace_one`` and C under ``zero_out``, C being the clip norm.
@@ -88,7 +79,7 @@ class ScoreGradient(SumQuery):
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreCounts(SumQuery):
+class ScoreCounts(NonNegativeQuery):
     """Counts the records by class and score, in ranges of the score.
 
     The score is that of `ScoreGradient`: the raw prediction by ``coef``, clipped to [-3, 3] and rounded to hundredths.
@@ -107,18 +98,15 @@ class ScoreCounts(SumQuery):
     cuts: tuple[int, ...]
     n_classes: int = 2
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
-    clip_norm: ClassVar[float] = 1.0
-    rounding: ClassVar[float] = 1.0
+    @property
+    def clip_norm(self) -> float:
+        """Norm of one record's contribution, 1."""
+        return 1.0
 
     @property
     def size(self) -> int:
         """Number of counts."""
         return self.n_classes * (len(self.cuts) + 1)
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the coefficients of the score."""
-        return (self.coef,)
 
     def sensitivity(self, adjacency: str) -> float:
         """Return ``sqrt(2)`` under ``replace_one`` and 1 under ``zero_out``.
@@ -157,10 +145,8 @@ class ScoreTree(ScoreCounts):
         Number of classes; class numbers from it on count modulo it.
     """
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
-
     @property
-    def clip_norm(self) -> float:  # type: ignore[override]
+    def clip_norm(self) -> float:
         """Norm of the contribution of one record, the root of the number of levels and 1."""
         return math.sqrt(1 + math.log2(len(self.cuts) + 1))
 

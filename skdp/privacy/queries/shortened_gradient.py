@@ -49,10 +49,6 @@ class ShortenedGradient(StandardizedGradient):
     largest_weight: float = 1.0
     power: float = 1.0
 
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the point at which the gradient is taken, the geometry, and the unit."""
-        return (*super().parameters(), np.array([self.offset, self.unit]))
-
     def _unclipped(self, raw: np.ndarray, records: Records) -> np.ndarray:
         residuals = super()._unclipped(self.offset + self.unit * raw, records)
         bound = self.clip_norm / (self.loss.lipschitz * self.largest_weight)
@@ -72,21 +68,8 @@ class ResidualSigns(SumQuery):
 
     coef: np.ndarray
 
-    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 2.0, "zero_out": 1.0}
-
-    @property
-    def clip_norm(self) -> float:
-        """Bound on one record's contribution, 1."""
-        return 1.0
-
-    @property
-    def size(self) -> int:
-        """Number of coordinates, 1."""
-        return 1
-
-    def parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the coefficients."""
-        return (self.coef,)
+    clip_norm: ClassVar[float] = 1.0
+    size: ClassVar[int] = 1
 
     def sensitivity(self, adjacency: str) -> float:
         """Return 1 under ``zero_out`` and 2 under ``replace_one``.
