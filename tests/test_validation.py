@@ -243,12 +243,6 @@ def test_what_cannot_exist_is_refused_with_the_reason(name):
         DPLogisticRegression().fit(X, y, callback=print)
 
 
-def test_partial_fit_does_not_exist():
-    assert not hasattr(DPLogisticRegression(), "partial_fit")
-    with pytest.raises(AttributeError, match="one more private fit"):
-        DPLogisticRegression().partial_fit(X, y)
-
-
 def test_predict_checks_the_features(monkeypatch):
     monkeypatch.undo()
     model = fitted(DPLogisticRegression(), np.tile(X, (10, 1)), np.tile(y, 10))

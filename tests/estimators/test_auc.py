@@ -1,12 +1,9 @@
 """Test DPAUCMaximizer: its releases, that class frequencies are never read without noise, and how well it ranks."""
 
 import math
-import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy import sparse
 from seeded import fitted
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -14,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_score
 
 from benchmarks.tables import load
-from skdp import DPAUCMaximizer, DPLogisticRegression, NotPrivateWarning, PrivacyLedger, load_model, save_model
+from skdp import DPAUCMaximizer, DPLogisticRegression, PrivacyLedger
 from skdp.losses import Logistic
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate
@@ -173,29 +170,6 @@ def test_there_are_no_probabilities(rng):
         model.predict_proba(np.zeros((1, 4)))
 
 
-@pytest.mark.filterwarnings("ignore:X is a data frame whose columns:UserWarning")
-@pytest.mark.parametrize("storage", (sparse.csr_array, sparse.csc_matrix, np.asfortranarray, pd.DataFrame, list))
-@pytest.mark.parametrize("balance", (0.0, 1.0))
-def test_every_storage_gives_the_same_model(storage, balance, rng):
-    X, y = imbalanced(rng, 600)
-    X = np.round(8 * X) / 8
-    models = [fitted(DPAUCMaximizer(class_balance=balance), table, y) for table in (X, storage(X))]
-    np.testing.assert_allclose(models[0].coef_, models[1].coef_, atol=1e-5)
-
-
-def test_names_clone_pickle_and_file(rng, tmp_path):
-    X, y = imbalanced(rng, 600)
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    model = fitted(DPAUCMaximizer(2.0, class_balance=0.5, hidden_layer_sizes=(8,)), frame, y)
-    assert model.feature_names_in_.tolist() == list("abcd")
-    save_model(model, tmp_path / "model.skops")
-    for restored in (pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model.skops")):
-        np.testing.assert_array_equal(restored.decision_function(frame), model.decision_function(frame))
-    assert clone(model).get_params() == model.get_params() and not hasattr(clone(model), "coef_")
-    changed = clone(model).set_params(solver=StandardizedGradientDescent(5)).set_params(solver__n_steps=7)
-    assert changed.fit(X, y).n_iter_ == 7
-
-
 @pytest.mark.parametrize(
     "given, error, message",
     (
@@ -265,11 +239,6 @@ def test_the_report_states_what_is_public(rng):
     assert not DPAUCMaximizer().__sklearn_tags__().classifier_tags.multi_class
     assert DPAUCMaximizer().__sklearn_tags__().classifier_tags.poor_score
     assert not DPAUCMaximizer(math.inf).__sklearn_tags__().classifier_tags.poor_score
-
-
-def test_without_noise_it_warns(rng):
-    with pytest.warns(NotPrivateWarning):
-        DPAUCMaximizer(math.inf).fit(*imbalanced(rng, 100))
 
 
 FLOORS = {  # least median AUC, how far below logistic regression at epsilon 1, and of how many fits

@@ -15,7 +15,7 @@ from seeded import fitted
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
-from skdp import DPConstrainedClassifier, DPConstrainedRegression, NotPrivateWarning, load_model, save_model
+from skdp import DPConstrainedClassifier, DPConstrainedRegression, load_model, save_model
 from skdp.constraints import Box, L1Ball, L2Ball, LpBall, Simplex
 from skdp.solvers import SOLVERS, GradientDescent
 
@@ -285,8 +285,3 @@ def test_a_set_is_saved_with_the_model(table, tmp_path):
             restored = load_model(path, trust=True)
             assert np.array_equal(restored.predict(table[0]), model.predict(table[0])) and restored.constraint == constraint
     assert json.loads(model.privacy_report_.to_json())["public"]["parameters"]["constraint"] == repr(constraint)
-
-
-def test_without_noise_it_warns(table):
-    with pytest.warns(NotPrivateWarning):
-        DPConstrainedRegression(math.inf, target_bounds=(-3, 3)).fit(*table)

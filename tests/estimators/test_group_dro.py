@@ -208,16 +208,6 @@ def test_the_saddle_problem_is_also_for_a_fit_of_ones_own(solver):
     assert not any("unreviewed" in line for line in model.privacy_report_.assumptions)
 
 
-@pytest.mark.filterwarnings("ignore:X is a data frame whose columns:UserWarning")
-@pytest.mark.parametrize("store", (sparse.csr_array, sparse.csc_matrix, np.asfortranarray, pd.DataFrame, list))
-def test_every_storage_gives_the_same_model(store):
-    X, y, groups = table(200)
-    X = np.round(8 * X) / 8
-    fits = [fitted(brief(), stored, y, groups=groups) for stored in (X, store(X))]
-    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, atol=1e-5)
-    np.testing.assert_allclose(fits[0].group_weights_, fits[1].group_weights_, atol=1e-5)
-
-
 def test_names_clone_pickle_and_file(tmp_path):
     X, y, groups = table(200)
     frame, labels = pd.DataFrame(X, columns=list("abc")), np.array(["no", "yes"])[y]

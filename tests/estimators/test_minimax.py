@@ -301,13 +301,6 @@ def test_a_penalty_shrinks_what_it_is_on():
     assert np.abs(fits[2].primal_).max() < 0.1 * np.abs(fits[1].primal_).min()
 
 
-def test_there_is_no_partial_fit_and_no_sample_weight(table):
-    with pytest.raises(AttributeError, match="every call would be one more private fit"):
-        DPMinimax(Regression).partial_fit(*table)
-    with pytest.raises(TypeError, match="does not take sample_weight"):
-        DPMinimax(Regression).fit(*table, sample_weight=np.ones(400))
-
-
 @pytest.mark.parametrize("name", ("classes", "feature_bounds", "loss", "target_bounds", "max_iter"))
 def test_parameters_of_other_estimators_are_refused_with_the_reason(name):
     with pytest.raises(TypeError, match=f"DPMinimax does not take {name}: .{{20}}"):

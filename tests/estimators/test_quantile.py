@@ -1,23 +1,17 @@
 """Test DPQuantileRegressor: near scikit-learn's model, with the right coverage, at any location and scale of y."""
 
 import math
-import pickle
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy import sparse
 from seeded import fitted
-from sklearn.base import clone
 from sklearn.linear_model import QuantileRegressor
 from sklearn.metrics import mean_pinball_loss
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.tables import load
-from skdp import DPQuantileRegressor, DPRobustRegressor, load_model, save_model
-from skdp._data_validation import Facts
-from skdp.losses import Quantile
+from skdp import DPQuantileRegressor, DPRobustRegressor
 
 COEF = np.array([1.0, -0.5, 0.0])
 LEVELS = (0.1, 0.5, 0.9)
@@ -132,37 +126,6 @@ def test_without_intercept(level, table):
     model = fitted(DPQuantileRegressor(2.0, quantile=level, fit_intercept=False), X, y)
     assert model.intercept_ == 0
     assert np.mean(y <= model.predict(X)) == pytest.approx(level, abs=0.08)
-
-
-@pytest.mark.parametrize(
-    "storage",
-    (
-        sparse.csr_array,
-        sparse.csc_matrix,
-        np.asfortranarray,
-        lambda X: pd.DataFrame(X, columns=list("abc")),
-        lambda X: X.tolist(),
-    ),
-)
-def test_every_storage_gives_the_same_model(storage, table):
-    X, y = table[0][:1500], table[1][:1500]
-    expected = fitted(DPQuantileRegressor(data_norm=2.0), X, y)
-    model = fitted(DPQuantileRegressor(data_norm=2.0), storage(X), y)
-    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-3)
-    assert model.score(storage(X), y) == pytest.approx(expected.score(X, y), abs=1e-3)
-    assert getattr(model, "feature_names_in_", np.array(list("abc"))).tolist() == list("abc")
-
-
-def test_clone_pickle_file_and_plan(table, tmp_path):
-    X, y = table[0][:1500], table[1][:1500]
-    model = fitted(DPQuantileRegressor(2.0, quantile=0.8), X, y)
-    save_model(model, tmp_path / "model.skops")
-    for restored in (pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model.skops")):
-        np.testing.assert_array_equal(restored.predict(X), model.predict(X))
-    assert clone(model).get_params() == model.get_params() and not hasattr(clone(model), "coef_")
-    plan = DPQuantileRegressor(2.0, quantile=0.8).plan(1500, 3)
-    assert plan.solver == "rescaled_gd" and plan.spent == model.privacy_spent_
-    assert DPQuantileRegressor(quantile=0.8)._plan_of(Facts(1500, 3)).problem.loss == Quantile(0.8)
 
 
 @pytest.mark.parametrize("value", (0.0, 1.0, -0.5, 1.5, math.nan))

@@ -2,7 +2,6 @@
 
 import json
 import math
-import pickle
 from decimal import Decimal
 
 import numpy as np
@@ -11,12 +10,11 @@ import polars as pl
 import pytest
 from scipy import sparse
 from seeded import fitted, reproducible_noise
-from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skdp import DPLinearRegression, DPLogisticRegression, NotPrivateWarning, load_model, save_model
+from skdp import DPLinearRegression, DPLogisticRegression, NotPrivateWarning
 from skdp._data_validation import read_regression_table
 from skdp.solvers import SolverResult, WhitenedGradientDescent
 
@@ -270,45 +268,6 @@ def test_pipeline_grid_search_and_cross_validation(table):
     assert search.best_params_ == {name: 5.0}
     with reproducible_noise(0):
         assert cross_val_score(estimator(), X, y, cv=4).mean() > 0.6
-
-
-def test_clone_pickle_and_file(table, tmp_path):
-    model = fitted(estimator(2.0, solver=WhitenedGradientDescent(60)), *table)
-    copy = clone(model)
-    assert not hasattr(copy, "coef_") and copy.get_params()["solver__n_steps"] == 60
-    files = [tmp_path / "model.joblib", tmp_path / "model.skops"]
-    for path in files:
-        save_model(model, path)
-    for restored in (pickle.loads(pickle.dumps(model)), *(load_model(path, trust=True) for path in files)):
-        assert np.array_equal(restored.predict(table[0]), model.predict(table[0]))
-        assert np.array_equal(restored.coef_interval(), model.coef_interval())
-        assert str(restored.privacy_report_) == str(model.privacy_report_)
-
-
-def test_noise_repeats_in_blocks_of_the_same_seed_and_for_no_random_state(table):
-    fits = [fitted(estimator(), *table, seed=seed).coef_ for seed in (0, 0, 1)]
-    assert np.array_equal(fits[0], fits[1])
-    for make in (int, np.random.RandomState, np.random.default_rng):
-        fits += [estimator(random_state=make(0)).fit(*table).coef_ for _ in range(2)]
-    assert len({tuple(fit) for fit in fits}) == len(fits) - 1
-
-
-def test_refit_forgets_the_first_fit_and_a_failed_one_changes_nothing(table):
-    X, y = table
-    model = fitted(estimator(), pd.DataFrame(X, columns=list("abcde")), y)
-    before = dict(vars(model))
-    with pytest.raises(ValueError):
-        model.fit(X, ["a"] * 600)
-    assert vars(model) == before
-    model.fit(X[:, :3], y)
-    assert not hasattr(model, "feature_names_in_") and model.coef_.shape == (3,)
-
-
-def test_fit_neither_copies_nor_changes_the_table(table):
-    X, y = table[0].copy(), table[1].copy()
-    X.flags.writeable = y.flags.writeable = False
-    fitted(estimator(data_norm=0.1), X, y)
-    assert np.array_equal(X, table[0]) and np.array_equal(y, table[1])
 
 
 class Untold(WhitenedGradientDescent):

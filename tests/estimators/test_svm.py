@@ -1,24 +1,19 @@
 """Test DPLinearSVC: LinearSVC's model without noise, one release for all classes, and scikit-learn's conventions."""
 
 import math
-import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy import sparse
 from seeded import fitted
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC, LinearSVC
 
 from benchmarks.tables import data_directory, load
-from skdp import DPLinearSVC, DPLogisticRegression, load_model, save_model
+from skdp import DPLinearSVC, DPLogisticRegression
 from skdp.losses import Hinge, HuberHinge, SquaredHinge
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import Gradient
-from skdp.solvers import GradientDescent, Newton, StandardizedGradientDescent
+from skdp.solvers import Newton, StandardizedGradientDescent
 
 LOSSES = {"hinge": Hinge, "huber_hinge": HuberHinge, "squared_hinge": SquaredHinge}
 every_loss = pytest.mark.parametrize("loss", LOSSES)
@@ -147,31 +142,6 @@ def test_decisions_and_labels_belong_together(n_classes, rng):
     np.testing.assert_array_equal(model.predict(X), model.classes_[places])
     assert model.coef_.shape == ((1, 3) if n_classes == 2 else (3, 3)) and model.intercept_.shape == model.coef_.shape[:1]
     assert model.score(X, names) == (model.predict(X) == names).mean() > 0.6
-
-
-@pytest.mark.filterwarnings("ignore:X is a data frame whose columns:UserWarning")
-@pytest.mark.parametrize("storage", (sparse.csr_array, sparse.csc_matrix, np.asfortranarray, pd.DataFrame, list))
-@pytest.mark.parametrize("n_classes", (2, 3))
-def test_every_storage_gives_the_same_model(storage, n_classes, rng):
-    X, y = classes_of(rng, n_classes)
-    X = np.round(8 * X) / 8
-    expected = fitted(DPLinearSVC(), X, y)
-    np.testing.assert_allclose(fitted(DPLinearSVC(), storage(X), y).coef_, expected.coef_, atol=1e-5)
-
-
-def test_names_clone_pickle_file_and_search(rng, tmp_path):
-    X, y = classes_of(rng, 2)
-    frame = pd.DataFrame(X, columns=list("abc"))
-    model = fitted(DPLinearSVC(2.0, loss="hinge"), frame, y)
-    assert model.feature_names_in_.tolist() == list("abc")
-    save_model(model, tmp_path / "model.skops")
-    for restored in (pickle.loads(pickle.dumps(model)), load_model(tmp_path / "model.skops")):
-        np.testing.assert_array_equal(restored.decision_function(frame), model.decision_function(frame))
-    assert clone(model).get_params() == model.get_params() and not hasattr(clone(model), "coef_")
-    search = fitted(GridSearchCV(DPLinearSVC(), {"loss": list(LOSSES)}, cv=2), X, y)
-    assert cross_val_score(search.best_estimator_, X, y, cv=3).mean() > 0.7
-    changed = clone(model).set_params(solver=GradientDescent(5), loss="huber_hinge").set_params(solver__n_steps=7)
-    assert changed.fit(X, y).n_iter_ == 7
 
 
 @pytest.mark.parametrize(
