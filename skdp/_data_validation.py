@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from skdp._extra_facts import NO_EXTRA, ExtraFacts
-from skdp._label_types import otherwise_spelt, told_apart, type_mismatch
+from skdp._label_types import otherwise_spelt, sorted_labels, told_apart, type_mismatch
 from skdp._table_types import as_table
 from skdp._validation import check_classes
 from skdp.privacy.data.training_data import TrainingData
@@ -502,9 +502,16 @@ def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None, fewest: int 
     table, listed = _validated(estimator, X, y, fewest)
     if given is None and listed.dtype.kind not in "biu":  # these dtypes are labels, whatever the values
         check_classification_targets(listed)
-    labels = np.unique(listed) if given is None else otherwise_spelt(given, y, listed)
+    labels = _label_set(y, listed) if given is None else otherwise_spelt(given, y, listed)
     exact = given is None or told_apart(given, listed)
     return _canonical(table), labels, _encode(listed, labels) if exact else None
+
+
+def _label_set(y: Any, listed: np.ndarray) -> np.ndarray:
+    """Return the sorted labels of y; a list has no dtype, and one label 1.0 must not make floats of all others."""
+    labels = np.unique(listed)
+    undecided = isinstance(y, (list, tuple)) and labels.dtype.kind in "iuf"
+    return sorted_labels(labels.tolist(), np.dtype(object)) if undecided else labels
 
 
 def _validated(estimator: Any, X: Any, y: Any, fewest: int = 2, **options: Any) -> tuple[Any, np.ndarray]:

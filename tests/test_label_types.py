@@ -198,3 +198,10 @@ def test_labels_of_several_parts_have_a_type_that_no_record_decides(labels, like
     for given in (labels, labels[::-1]):
         found = sorted_labels(given, np.dtype(like))
         assert found.tolist() == expected.tolist() and found.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("listed", (list, tuple))
+def test_one_label_of_a_list_does_not_decide_the_type_of_the_classes(listed):
+    for label in (1, 1.0, np.float32(1), np.int8(1)):
+        model = DPLogisticRegression(1.0).fit(X, listed([label, *(int(code) for code in CODES[1:])]))
+        assert model.classes_.tolist() == [0, 1] and model.classes_.dtype == np.int64 and type(model.event_) is int

@@ -5,6 +5,7 @@ import mmap
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 from skdp.data import chunks, npy, parquet
 from skdp.estimators import DPAdditiveClassifier, DPAdditiveRegressor
@@ -159,6 +160,19 @@ def test_parts_with_other_columns_are_refused(people):
 
     with pytest.raises(ValueError, match="different columns"):
         DPAdditiveClassifier(feature_bounds=1.0).fit(chunks(factory))
+
+
+@pytest.mark.parametrize("sparse_ones", ((0,), (1,), (0, 1)))
+def test_parts_may_be_sparse(sparse_ones):
+    """A transformer makes a part sparse or dense by its records, so that one of these would decide about an error."""
+    X, y = np.random.default_rng(0).uniform(-1, 1, (200, 2)), np.arange(200) % 2
+    parts = [(X[:120], y[:120]), (X[120:], y[120:])]
+    mixed = [(csr_array(rows) if place in sparse_ones else rows, labels) for place, (rows, labels) in enumerate(parts)]
+    found = []
+    for table in (parts, mixed):
+        with reproducible_noise(0):
+            found.append(DPAdditiveClassifier(feature_bounds=1.0, random_state=0).fit(chunks(lambda table=table: table)))
+    assert np.array_equal(found[0].coef_, found[1].coef_)
 
 
 def test_rows_with_private_knots_are_in_a_file_and_the_first_file_is_freed(folder, monkeypatch):

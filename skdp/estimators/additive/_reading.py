@@ -18,6 +18,7 @@ from skdp.estimators.additive._inferred import ALIKE, fitted_first, independent
 from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
 from skdp.preprocessing._knot_placement import finest
 from skdp.preprocessing._parts import HardlySeen
+from skdp.privacy.data.partition import in_storage
 
 __all__ = ["Additive", "FunctionReader", "columns_of", "labels_of_columns", "number_of_records", "training_columns"]
 
@@ -103,6 +104,7 @@ class FunctionReader:
     def __call__(self, X: Any, y: Any) -> Part:
         """Check some records and map them; errors quote no data."""
         scratch = BaseEstimator()
+        X = in_storage(X, dense=True)  # also of one partition: its records may decide about it
         columns, names = training_columns(scratch, X, self.schema)
         if names != list(self.basis.facts.columns):
             raise ValueError("The partitions have different columns; expected the same, in the same order, in all of them.")
