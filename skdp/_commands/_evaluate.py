@@ -3,18 +3,24 @@
 import json
 import math
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from skdp import metrics as private_metrics
 from skdp._commands._fitted import columns_of, part_of, read_model, records_of
 from skdp._commands._raw import RawTable, targets_of
-from skdp._commands._records import charged, held_out_records, ledger_of, with_targets
+from skdp._commands._records import charged, held_out_records, ledger_of, public_facts, read_in_words, with_targets
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
 from skdp._files._tables import TextFormat, no_column
 
 __all__ = ["evaluate"]
+
+NEW_RECORDS = (
+    "Scores are for records that the model was not fitted to. Those of its fit give scores that are too good, and pay for both; "
+    "--test selects the records that a fit with this option kept out."
+)
 
 
 def evaluate(
@@ -76,6 +82,9 @@ def evaluate(
     names = None if metrics is None else metrics.split(",")
     with account or nullcontext():
         found = private_metrics.evaluate(fitted, X, y, metrics=names, **parameters)
+    statement = found.privacy_report
+    public = {**statement.public, **public_facts(test, drop_missing_target)}
+    found = replace(found, privacy_report=replace(statement, public=public))
     print(found)
     if out is not None:
         write_whole(out, _content(found, out))
@@ -112,9 +121,12 @@ def _test_records(
     n_read = len(frame)
     if drop_missing:
         frame = with_targets(table, frame, target, facts.classes)
+    n_labelled = len(frame)
     if test is not None:
         frame = frame[held_out_records(table, frame, test)]
-    print(f"Read {table}: number of records {n_read}; {len(frame)} for the scores.")
+    print(read_in_words(table, n_read, n_labelled, len(frame), "scores"))
+    if test is None:
+        print(NEW_RECORDS)
     return records_of(fitted, table, frame, names), targets_of(table, frame.copy(), facts)
 
 

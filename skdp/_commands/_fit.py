@@ -23,6 +23,8 @@ from skdp._commands._records import (
     column_for_test,
     in_partitions,
     ledger_of,
+    public_facts,
+    read_in_words,
     read_labelled,
 )
 from skdp._files._outputs import ROOM, Output, check_outputs
@@ -141,9 +143,7 @@ def _read(table: Path, data: Labelled | None, X: Any) -> str:
     """Return how many records were read, which is public."""
     if data is None:
         return f"Read {table}: number of records {X.n_samples}."
-    kept = len(data.y) + len(data.y_test)
-    left_out = f"; {kept} of them have a target" if kept < data.n_read else ""
-    return f"Read {table}: number of records {data.n_read}{left_out}; {len(data.y)} for the fit."
+    return read_in_words(table, data.n_read, len(data.y) + len(data.y_test), len(data.y), "fit")
 
 
 def _labels(raw: RawTable, data: Labelled | None) -> list[str] | None:
@@ -181,10 +181,7 @@ def _state(statement: Any, path: Path, output: Output, model: Path) -> None:
 def _state_schema(fitted: Any, content: dict[str, Any], test: str | None, groups: str | None, drop_missing: bool | None) -> None:
     """Add to the report what else is public besides the parameters of the estimator."""
     facts: dict[str, Any] = {"schema": {key: value for key, value in content.items() if key != "description"}}
-    if test is not None and "=" in test:
-        facts["test"] = f"records with {test} were kept out: this column, and so the number of the others, is taken to be public"
-    if drop_missing:
-        facts["missing targets"] = "records without target were left out: the number that remains is taken to be public"
+    facts |= public_facts(test, drop_missing)
     if groups is not None:
         facts["groups"] = f"column {groups}: every record's group is taken to be public"
     statement = fitted[-1].privacy_report_

@@ -178,8 +178,13 @@ class Shape:
     def __init__(self, n_samples: int, columns: tuple[str, ...], types: Mapping[str, Any]) -> None:
         self.shape, self.columns, self.types = (n_samples, len(columns)), columns, types
 
+    @property
+    def dtypes(self) -> list[Any]:
+        """Types of the columns; one that is not known is not needed."""
+        return [self[name].dtype for name in self.columns]
+
     def __getitem__(self, name: str) -> Any:
-        return SimpleNamespace(dtype=self.types.get(name, object))  # a type that is not known is not needed
+        return SimpleNamespace(dtype=self.types.get(name, np.dtype(object)))
 
 
 def check_complete(content: Any, target: str | None, classes: str | None, task: str | None) -> None:

@@ -22,6 +22,8 @@ __all__ = [
     "in_partitions",
     "ledger_of",
     "number_of_records",
+    "public_facts",
+    "read_in_words",
     "read_labelled",
     "with_targets",
 ]
@@ -116,6 +118,24 @@ def charged(account: PrivacyLedger, path: Path | None) -> str:
     """Return the line that says what a ledger has left after a charge."""
     left = f"a full-data fit with epsilon up to {account.epsilon_left()!r} at delta {account.delta!r}"
     return f"Charged: {path}, number of charges {len(account.entries)}; left: {left}"
+
+
+def read_in_words(table: Path, n_read: int, n_labelled: int, n_kept: int, purpose: str) -> str:
+    """Return how many records were read, have a target and are kept for a purpose, which is public."""
+    left_out = f"; {n_labelled} of them have a target" if n_labelled < n_read else ""
+    return f"Read {table}: number of records {n_read}{left_out}; {n_kept} for the {purpose}."
+
+
+def public_facts(test: str | None, drop_missing: bool | None) -> dict[str, str]:
+    """Return what the choice of the records of a fit or of an evaluation makes public, for the report."""
+    facts = {}
+    if column_for_test(test):
+        facts["test"] = (
+            f"records with {test} were kept for a test: this column, and so the number of records, is taken to be public"
+        )
+    if drop_missing:
+        facts["missing targets"] = "records without target were left out: the number that remains is taken to be public"
+    return facts
 
 
 def column_for_test(test: str | None) -> str:

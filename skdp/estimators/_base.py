@@ -338,9 +338,11 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         TypeError, ValueError
             As `fit` does.
         """
-        learning = learning_of(self, planned_table(self.schema, n_samples, n_features))
-        if learning is not None:
+        table = planned_table(self.schema, n_samples, n_features)
+        warn_of_ids(self.schema, table, getattr(self, "feature_bounds", None))
+        if (learning := learning_of(self, table)) is not None:
             return learning.report(n_classes)
+        warn_of_left_out(self.schema, table)
         return self._planned_report(*self._planned_facts(n_samples, n_features, n_classes))
 
     def _planned_facts(self, n_samples: Any, n_features: Any, n_classes: Any) -> tuple[Facts, dict[str, Any]]:

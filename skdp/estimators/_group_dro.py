@@ -17,6 +17,7 @@ from skdp.estimators._planned_shape import planned_table
 from skdp.estimators._report import brief
 from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Logistic
+from skdp.preprocessing._frame_facts import warn_of_ids, warn_of_left_out
 from skdp.privacy.errors import silent, warn
 from skdp.privacy.queries import Loss
 from skdp.privacy.report.statement import PrivacyReport
@@ -284,9 +285,11 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
             As `fit` does.
         """
         check_integer("n_classes", n_classes, minimum=2, maximum=2, optional=True)
-        learning = learning_of(self, planned_table(self.schema, n_samples, n_features))
-        if learning is not None:
+        table = planned_table(self.schema, n_samples, n_features)
+        warn_of_ids(self.schema, table, self.feature_bounds)
+        if (learning := learning_of(self, table)) is not None:
             return learning.report(n_classes, Groups(sizes=check_group_sizes(group_sizes, learning.facts.n_samples)))
+        warn_of_left_out(self.schema, table)
         facts, public = self._planned_facts(n_samples, n_features, n_classes)
         groups = Groups(sizes=check_group_sizes(group_sizes, facts.n_samples))
         return self._planned_report(replace(facts, extra=groups), public)

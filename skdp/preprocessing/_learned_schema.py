@@ -231,6 +231,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         """
         self._check_parameters()
         n_samples = as_frame(n_samples)
+        warn_of_ids(self.schema, n_samples)
         if is_lazy(n_samples):
             facts = _facts_of_table(n_samples, self.schema)
         elif hasattr(n_samples, "columns"):

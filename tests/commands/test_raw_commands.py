@@ -195,6 +195,20 @@ def test_the_plan_reads_names_only(folder, capsys):
     assert "expected a TABLE" in capsys.readouterr().err
 
 
+@pytest.mark.filterwarnings("always::skdp.TableWarning")
+@pytest.mark.parametrize("name", ("ids.csv", "ids.parquet", "ids"))
+def test_a_plan_warns_of_ids_as_the_fit_does(name, folder, capsys):
+    table = pd.read_parquet("raw.parquet").assign(patient_id=np.arange(N))
+    Path("ids").mkdir()
+    for path in ("ids.parquet", "ids/0.parquet"):
+        table.to_parquet(path)
+    table.to_csv("ids.csv", index=False)
+    for schema, warned in (({}, True), ({"patient_id": "ignore"}, False)):
+        Path("s.json").write_text(json.dumps(schema))
+        run("plan", name, "--schema", "s.json", "--target", "rich", "--epsilon", 1)
+        assert ("The columns ['patient_id'] have names of ids" in capsys.readouterr().err) == warned
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -561,9 +575,26 @@ def test_a_model_gets_scores_that_may_be_published(words, folder, capsys):
     report = json.loads(Path("r.json").read_text())
     assert report == found["privacy"] and report["spent"]["epsilon"] == pytest.approx(3, rel=1e-3)
     assert report["public"]["n_samples"] == N // 2
+    assert "Scores are for records that the model was not fitted to" not in told
     run("evaluate", "m.skops", "raw.csv", "--target", words[0], "--epsilon", 3, "--metrics", name, "--out", "s.csv")
+    assert "Scores are for records that the model was not fitted to" in capsys.readouterr().out
     (line,) = pd.read_csv("s.csv").to_dict("records")
     assert line["metric"] == name and line["low"] < line["value"] < line["high"]
+
+
+@pytest.mark.parametrize("words", (["--drop-missing-target"], ["--drop-missing-target", "--test", "work*=clerk"]))
+def test_the_report_of_an_evaluation_says_which_choice_of_records_is_public(words, folder):
+    """As that of a fit with these options."""
+    table = pd.read_csv("raw.csv", dtype=str, keep_default_na=False)
+    table.loc[:9, "rich"] = ""
+    table.to_csv("gaps.csv", index=False)
+    run("fit", "gaps.csv", "--target", "rich", "--epsilon", 3, "--model", "n.skops", "--report", "f.json", "--quiet", *words)
+    run("evaluate", "n.skops", "gaps.csv", "--epsilon", 3, "--report", "r.json", "--out", "s.json", *words)
+    public, of_fit = (json.loads(Path(name).read_text())["public"] for name in ("r.json", "f.json"))
+    chosen = ["missing targets", "test"][: len(words)]
+    assert {name: public[name] for name in chosen} == {name: of_fit[name] for name in chosen}
+    assert "the number that remains is taken to be public" in public["missing targets"]
+    assert json.loads(Path("s.json").read_text())["privacy"]["public"] == public
 
 
 UNSCORED = (
@@ -588,4 +619,4 @@ def test_an_evaluation_that_makes_no_sense_is_refused(folder, capsys):
         message = capsys.readouterr().err
         assert told in message and "nurse" not in message
     run("evaluate", "m.skops", "gaps.csv", "--target", "rich", "--epsilon", 1, "--drop-missing-target")
-    assert f"number of records {N + 1}; {N} for the scores" in capsys.readouterr().out
+    assert f"number of records {N + 1}; {N} of them have a target; {N} for the scores" in capsys.readouterr().out

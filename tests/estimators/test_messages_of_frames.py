@@ -575,6 +575,8 @@ def test_columns_with_names_of_ids_are_named_before_the_charge(kind, frame):
         for schema in (None, "learn", {"customer_id": "learn"}):
             with pytest.raises(TableWarning, match=rf"^The columns {re.escape(str([*ids]))} have names of ids"):
                 kind(schema=schema).fit(X, y)
+            with pytest.raises(TableWarning, match=rf"^The columns {re.escape(str([*ids]))} have names of ids"):
+                kind(schema=schema).plan(X)
             with pytest.raises(TableWarning, match=r"names of ids"):
                 kind(schema=schema).fit(pl.from_pandas(X), y)
         assert not ledger.entries
