@@ -259,7 +259,8 @@ def targets_of(table: Path, frame: Any, raw: RawTable) -> np.ndarray:
         if not to_numbers(frame, name) or frame[name].isna().any():
             raise ValueError(
                 f"{table}: the target {name!r} has values that are missing or not finite; expected a number in every record, or "
-                "--task classification, and an --estimator for labels. --drop-missing-target leaves records without target out."
+                "--task classification, and an --estimator for labels. --drop-missing-target leaves records without target out; "
+                "--decimal , and --thousands . read a number such as 1.805,39."
             )
         return np.asarray(frame[name])
     if raw.classes is not None:

@@ -280,8 +280,13 @@ def _nearest(name: str, names: Sequence[str]) -> str:
         return ""
     near = sorted(names, key=lambda other: -SequenceMatcher(None, name.lower(), other.lower()).ratio())
     more = "" if len(near) <= SHOWN else f", and {len(near) - SHOWN} more"
-    advice = OF_FIRST_LINE if names[0][:1] in "#%" or len(names) == 1 else ""
+    advice = OF_FIRST_LINE if _is_comment(names) or len(names) == 1 else ""
     return f" The table has, nearest name first: {', '.join(near[:SHOWN])}{more}.{advice}"
+
+
+def _is_comment(names: Sequence[str]) -> bool:
+    """Return whether the first line seems to be a comment."""
+    return names[0][:1] in ("#", "%")
 
 
 def first_file(path: Path) -> Path:
@@ -299,6 +304,8 @@ def _check_separator(path: Path, names: list[str], form: TextFormat) -> None:
     sep = form.separator(path)
     suspects = [other for other in SUSPECTS if other != sep and (len(names) == 1 or other in ";\t")]
     if found := [other for other in suspects if any(other in name for name in names)]:
+        if _is_comment(names):
+            raise ValueError(f"{path}: the first line is a comment; expected the names of the columns.{OF_FIRST_LINE}")
         count = "one column" if len(names) == 1 else f"{len(names)} columns"
         shown = "tab" if found[0] == "\t" else found[0]
         raise ValueError(

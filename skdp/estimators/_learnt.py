@@ -270,7 +270,7 @@ class Learning:
                 result = inner._released(fit, table)
             attributes = inner._attributes(fit, result, given)
         estimator._attributed(attributes, inner._contradictions(fit.plan, result, fit.facts))
-        warn_of_unlearnt(learnt, self.plan)
+        warn_of_unlearnt(learnt, self.plan, self.facts.texts)
         return estimator
 
     def _columns(self, facts: Facts, schema: Schema, learnt: Learnt) -> dict[str, Any]:

@@ -99,6 +99,8 @@ class FrameFacts:
         Columns that are learnt whose type is a number, unless the user says that their cells are read whatever it is.
     dated : frozenset of str, default=frozenset()
         Those of them whose type is a date or a period.
+    texts : frozenset of str, default=frozenset()
+        Columns that are learnt as numbers, although their type is none.
     """
 
     n_samples: int
@@ -111,6 +113,7 @@ class FrameFacts:
     codes: frozenset[str] = frozenset()
     numbered: frozenset[str] = frozenset()
     dated: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, X: Any, described: Any, target: bool = False) -> "FrameFacts":
@@ -155,7 +158,9 @@ class FrameFacts:
         codes = frozenset(name for name, kind in kinds.items() if kind == "category")
         numbered = frozenset(name for name in (*typed, *codes) if is_number(X[name].dtype))
         dated = frozenset(name for name in numbered if is_date(X[name].dtype))
-        return cls(int(shape[0]), tuple(names), given, learnt, of_target, bool(typed or codes), truths, codes, numbered, dated)
+        texts = frozenset(name for name, text in learnt.items() if text is False and not is_number(X[name].dtype))
+        typed_or_codes = bool(typed or codes)
+        return cls(int(shape[0]), tuple(names), given, learnt, of_target, typed_or_codes, truths, codes, numbered, dated, texts)
 
     def cells(self, X: Any) -> np.ndarray:
         """Return the cells of the columns that are learnt, each read by itself with public rules."""

@@ -268,7 +268,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         learnt = learn(oracle.ask, plan)
         oracle.finish()
         self._commit(self._attributes(facts, learnt, statement))
-        warn_of_unlearnt(learnt, plan)
+        warn_of_unlearnt(learnt, plan, facts.texts)
         return self
 
     def _plan(self, facts: FrameFacts) -> LearningPlan:

@@ -1,14 +1,14 @@
 """Plan the three releases from which the columns of a table are learnt, and make them."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from skdp.preprocessing._fine_rule import ends_in_few_bins, may_be_integers, refine
-from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves
+from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves, text_share
 from skdp.preprocessing._parts import Shares
 from skdp.preprocessing._schema import Category, Number
 from skdp.preprocessing._truth_rule import place_truths
@@ -46,6 +46,9 @@ THIRD = 0.1
 APART = 0.1
 MOST_NAMED = 10  # largest number of columns that a message lists
 FULL, PART, HARDLY = 120, 50, 30
+# Released shares of the cells of a column above which a warning says that they are not read: text among numbers; missing cells of
+# text that is learnt as numbers, of which most may be empty; and cells of no common category, as most of free text are. Choices.
+MOST_TEXT, MOST_MISSING, MOST_OTHER = 0.2, 0.5, 0.8
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,15 @@ class Learnt:
     counted : dict, default={}
         Released shares of the indicators of each column of text, in their order; and of the missing cells of each column of
         numbers, alone.
+    texts : dict, default={}
+        Released share of the cells that are text, of each column whose cells are read one by one.
     """
 
     columns: dict[str, Finding | tuple[Category, float]]
     target: Finding | None
     coarse: bool = False
     counted: dict[str, Shares] = field(default_factory=dict)
+    texts: dict[str, float] = field(default_factory=dict)
 
     def entries(self) -> dict[str, Number | Category]:
         """Return the facts of each column, by name."""
@@ -240,11 +246,12 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
         else:
             columns[name] = (place_truths if name in plan.truths else RULES[text])(by_column[name], sigma)
     counted = {name: _counted(found, by_column[name], sigma) for name, found in columns.items()}
+    texts = {name: text_share(by_column[name], sigma) for name, text in plan.are_text.items() if text is None}
     target = None
     if plan.target:
         target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True, robust=plan.robust)
     if len(plan.schedule) == 1:
-        return Learnt(columns, target, counted=counted)
+        return Learnt(columns, target, counted=counted, texts=texts)
     places = dict(zip(plan.are_text, query.places(), strict=True))
     found = {name: finding for name, finding in columns.items() if isinstance(finding, Finding)}
     wide = {name: finding for name, finding in found.items() if finding.narrows}
@@ -256,7 +263,7 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
     narrower, narrower_target = _refined(ask, plan, FEW_BINS, places, again, narrowed_target if far else None)
     taken = {name: finding for name, finding in narrower.items() if name in few or finding.integers}
     coarse = wide_target is not None and narrowed_target == wide_target
-    return Learnt({**columns, **narrowed, **taken}, narrower_target or narrowed_target or target, coarse, counted)
+    return Learnt({**columns, **narrowed, **taken}, narrower_target or narrowed_target or target, coarse, counted, texts)
 
 
 def _counted(found: Finding | tuple[Category, float], counts: np.ndarray, sigma: float) -> Shares:
@@ -291,8 +298,18 @@ def _refined(
     return refined, target
 
 
-def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan) -> None:
-    """Warn about the columns of which nothing was learnt, as the releases tell; those of a boolean type have their bounds."""
+def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan, texts: Collection[str]) -> None:
+    """Warn of columns of which nothing was learnt, or only a part is read, as the releases tell.
+
+    Parameters
+    ----------
+    learnt : Learnt
+        What the releases tell.
+    plan : LearningPlan
+        The public facts. Columns of a boolean type have their bounds.
+    texts : collection of str
+        Columns that are learnt as numbers, although their type is none.
+    """
     low, high = (0.0, 0.0) if learnt.target is None else learnt.target.limits
     if learnt.coarse and (plan.signal < PART or max(low, -high) > APART * (high - low)):
         warn(
@@ -316,6 +333,31 @@ def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan) -> None:
             "(pandas.to_datetime), which a CSV does not have; "
             "bounds or categories from public knowledge; more records; or a larger epsilon.",
             LowSignalWarning,
+        )
+    _warn_of_unread(learnt, plan, texts, names)
+
+
+def _warn_of_unread(learnt: Learnt, plan: LearningPlan, texts: Collection[str], unlearnt: Collection[str]) -> None:
+    """Warn of other columns of which large shares of the cells are read as missing, or as "other", as the releases tell."""
+    found = []
+    for name, finding in learnt.columns.items():
+        if name in unlearnt:
+            continue
+        if not isinstance(finding, Finding):
+            share = float(learnt.counted[name].shares[-1])
+            if name not in plan.codes and share > MOST_OTHER:
+                found.append(f"{share:.2g} of {name!r} are in no category that is common enough to count")
+        elif learnt.texts.get(name, 0.0) > MOST_TEXT:
+            found.append(f"{learnt.texts[name]:.2g} of {name!r} are text among numbers, and count as missing")
+        elif name in texts and finding.missing > MOST_MISSING:
+            found.append(f"{finding.missing:.2g} of {name!r} are empty or text, and count as missing")
+    if found:
+        more = f" and {len(found) - MOST_NAMED} more columns" if len(found) > MOST_NAMED else ""
+        warn(
+            f"The releases show that the model does not read many of the cells: about {'; '.join(found[:MOST_NAMED])}{more}. "
+            "Use numbers for '1,5' (decimal=',' of pandas.read_csv; on the command line --decimal ,), '5 mg' and '<5', which are "
+            'text; "ignore" in the schema for names and free text; and categories or bounds from public knowledge.',
+            UserWarning,
         )
 
 

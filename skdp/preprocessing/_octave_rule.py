@@ -13,7 +13,7 @@ from skdp.privacy.queries.column_histograms import LOWEST, NUMBER_BINS, OCTAVES,
 
 __all__ = [
     *("FAR_Z", "LEAST_MASS", "LEAST_SQUARE", "MODE", "NEAR_Z", "STEP_SQUARE", "Finding", "Z"),
-    *("common_buckets", "lighter", "missing_share", "nearer", "number_or_text", "on_one_scale", "place_octaves"),
+    *("common_buckets", "lighter", "missing_share", "nearer", "number_or_text", "on_one_scale", "place_octaves", "text_share"),
 ]
 
 # Standard deviations of the noise above which a single bin counts: one empty column of 243 bins in 35 has a bin above it. With
@@ -199,6 +199,17 @@ def number_or_text(shares: np.ndarray, sigma: float) -> Finding | tuple[Category
     held = int(np.count_nonzero(octaves[:-1] > max(Z * sigma, LEAST_MASS)))
     other = min(max(1 - numbers + Z * sigma * math.sqrt(held), 0.0), 1.0)
     return replace(place_octaves(np.append(octaves[:-1], octaves[-1] + texts), sigma), other=other)
+
+
+def text_share(shares: np.ndarray, sigma: float) -> float:
+    """Return the share of the cells that are text; 0 if noise may be all of it. Parameters are those of `number_or_text`.
+
+    All shares add up to 1, so that there are two estimates, whose noise is independent: the sum over the buckets, and 1 less all
+    others. This is their mean.
+    """
+    others, buckets = np.split(shares, [NUMBER_BINS])
+    share = float(buckets.sum() + 1 - others.sum()) / 2
+    return min(share, 1.0) if share > Z * sigma * math.sqrt(shares.size) / 2 else 0.0
 
 
 def place_octaves(shares: np.ndarray, sigma: float, target: bool = False, robust: bool = False) -> Finding:

@@ -426,6 +426,19 @@ def test_files_are_read_as_people_publish_them(name, tmp_path, monkeypatch, reco
         assert first == ["41", "1234.5", "Köln"] and second == [None, "987", "Bonn"]
 
 
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize("form", ([], ["--decimal", ","]))
+def test_numbers_with_a_decimal_comma_are_named_after_the_fit(form, tmp_path, monkeypatch, capsys, rng):
+    """Whatever noise makes of the text; with the option the column is learnt as numbers without a word."""
+    monkeypatch.chdir(tmp_path)
+    size = rng.normal(80, 20, N)
+    table = pd.DataFrame({"size": size, "rooms": (size / 25).round(), "dear": np.where(size > 80, "yes", "no")})
+    table.to_csv("t.csv", index=False, sep=";", decimal=",", float_format="%.1f")
+    run("fit", "t.csv", "--target", "dear", "--epsilon", 1, "--model", "m.skops", "--sep", ";", "--quiet", *form)
+    told = capsys.readouterr().err
+    assert ("'size'" in told and "--decimal ," in told) == (not form)
+
+
 def test_a_zip_file_is_read(tmp_path, monkeypatch, records, capsys):
     monkeypatch.chdir(tmp_path)
     with zipfile.ZipFile("packed.zip", "w") as packed:
@@ -452,6 +465,8 @@ REFUSED = {  # name of the file: content, options, message
     "bare.csv": (PLAIN.partition("\n")[2], [], "has no header"),
     "names.csv": (PLAIN, ["--header", "a,b"], "first line has 4 fields, and 2 names are stated"),
     "preamble.csv": ("# 2024-05-01\n" + PLAIN, [], "--skip N leaves N lines"),
+    "dated.tsv": ("# 5, 2024-05-01\n" + PLAIN.replace(",", "\t"), [], "the first line is a comment; expected the names"),
+    "comma.csv": (PLAIN.replace(",", ";").replace("yes", "1,5"), ["--sep", ";", "--task", "regression"], "--decimal"),
     "gaps.csv": (PLAIN + "50,1,Bonn,?\n", [], "--drop-missing-target"),
     "spelt.csv": (
         PLAIN,

@@ -458,6 +458,8 @@ def test_columns_that_a_complete_schema_leaves_out_are_named_before_the_charge(k
         for given in (schema, path):
             with pytest.raises(TableWarning, match=r"leaves out \['town', 'since'\] of X"):
                 kind(schema=given).fit(frame, y)
+            with pytest.raises(TableWarning, match=r"leaves out \['town', 'since'\] of X"):
+                kind(schema=given).plan(frame)
         assert not ledger.entries
         every = {"age": age, "age_at_start": "ignore", "town": "ignore", "since": "ignore"}
         kind(schema={**schema, "columns": every}).fit(frame, y)

@@ -6,6 +6,7 @@ import math
 import pickle
 import sys
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,9 @@ def frame(rng):
 
 def learnt(frame, y=None, seed=0, **given):
     given = {"epsilon": 3.0, "adjacency": "zero_out", "random_state": 0, **given}
-    return fitted(LearnedSchema(**given), frame, y, seed=seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The releases show")  # that hardly any name is common
+        return fitted(LearnedSchema(**given), frame, y, seed=seed)
 
 
 def test_columns_are_learnt(frame, rng):
@@ -165,6 +168,38 @@ def test_a_word_of_the_user_counts_more_than_the_type(word, frame):
     model = learnt(frame[["member"]], schema={"member": word})
     assert "true or false" not in model.privacy_report_.public["read_as"].values()
     assert "types of the columns" not in str(model.privacy_report_)
+
+
+def with_commas(values):
+    """Numbers as text with a decimal comma."""
+    return np.array([f"{value:.1f}".replace(".", ",") for value in values], dtype=object)
+
+
+@pytest.mark.parametrize("schema", ({}, {"length": "number"}))
+def test_columns_of_which_most_is_not_read_are_named_after_the_releases(schema, rng):
+    """All cells with a decimal comma, most of them, and units; whether noise makes numbers, a category or nothing of them."""
+    values = rng.normal(50, 15, 4000)
+    whole, some = np.array([f"{value:.0f}" for value in values], dtype=object), rng.random(4000) < 0.6
+    units = np.array([f"{value:.1f} mg" for value in values], dtype=object)
+    told = "of 'length' are (text among numbers|empty or text|in no category)|Nothing was learnt of .'length'"
+    for seed, cells in product(range(3), (with_commas(values), np.where(some, with_commas(values), whole), units)):
+        with reproducible_noise(seed), pytest.warns(UserWarning, match=told) as said:
+            LearnedSchema(epsilon=1.0, schema=schema).fit(pd.DataFrame({"length": cells, "age": values}))
+        assert "--decimal ," in str(said[-1].message) and "'age'" not in str(said[-1].message)
+
+
+@pytest.mark.parametrize("epsilon", (0.3, 1.0, 3.0))
+def test_columns_that_are_read_are_not_named(epsilon, rng):
+    """Numbers as text, gaps, text with few words, and both together; 30 columns with a false alarm in 1000 each at most."""
+    values = rng.normal(50, 15, 4000)
+    plain = np.array([f"{value:.1f}" for value in values], dtype=object)
+    gaps, odd = rng.random(4000) < 0.6, rng.random(4000) < 0.02
+    frame = pd.DataFrame({"plain": plain, "gaps": np.where(gaps, "", plain), "odd": np.where(odd, "unknown", plain)})
+    frame["town"] = rng.choice(["Ulm", "Kiel", "Bonn"], 4000)
+    for seed in range(10):
+        with reproducible_noise(seed), warnings.catch_warnings():
+            warnings.simplefilter("ignore", LowSignalWarning)
+            LearnedSchema(epsilon=epsilon).fit(frame)
 
 
 def test_columns_far_from_zero_are_learnt_as_well_as_others(rng):
