@@ -357,7 +357,7 @@ def _warn_of_unread(learnt: Learnt, plan: LearningPlan, texts: Collection[str], 
             f"The releases show that the model does not read many of the cells: about {'; '.join(found[:MOST_NAMED])}{more}. "
             "Use numbers for '1,5' (decimal=',' of pandas.read_csv; on the command line --decimal ,), '5 mg' and '<5', which are "
             'text; "ignore" in the schema for names and free text; and categories or bounds from public knowledge.',
-            UserWarning,
+            LowSignalWarning,
         )
 
 

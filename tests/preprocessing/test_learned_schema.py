@@ -63,9 +63,7 @@ def frame(rng):
 
 def learnt(frame, y=None, seed=0, **given):
     given = {"epsilon": 3.0, "adjacency": "zero_out", "random_state": 0, **given}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The releases show")  # that hardly any name is common
-        return fitted(LearnedSchema(**given), frame, y, seed=seed)
+    return fitted(LearnedSchema(**given), frame, y, seed=seed)
 
 
 def test_columns_are_learnt(frame, rng):
@@ -183,7 +181,7 @@ def test_columns_of_which_most_is_not_read_are_named_after_the_releases(schema, 
     units = np.array([f"{value:.1f} mg" for value in values], dtype=object)
     told = "of 'length' are (text among numbers|empty or text|in no category)|Nothing was learnt of .'length'"
     for seed, cells in product(range(3), (with_commas(values), np.where(some, with_commas(values), whole), units)):
-        with reproducible_noise(seed), pytest.warns(UserWarning, match=told) as said:
+        with reproducible_noise(seed), pytest.warns(LowSignalWarning, match=told) as said:
             LearnedSchema(epsilon=1.0, schema=schema).fit(pd.DataFrame({"length": cells, "age": values}))
         assert "--decimal ," in str(said[-1].message) and "'age'" not in str(said[-1].message)
 
@@ -198,7 +196,7 @@ def test_columns_that_are_read_are_not_named(epsilon, rng):
     frame["town"] = rng.choice(["Ulm", "Kiel", "Bonn"], 4000)
     for seed in range(10):
         with reproducible_noise(seed), warnings.catch_warnings():
-            warnings.simplefilter("ignore", LowSignalWarning)
+            warnings.filterwarnings("error", message="The releases show")
             LearnedSchema(epsilon=epsilon).fit(frame)
 
 
