@@ -34,9 +34,9 @@ test: $(NEWEST)/.ready
 test-oldest: $(OLDEST)/.ready
 	$(OLDEST)/bin/$(PYTEST) $(USUAL) $(OF_OLDEST)
 
-# The attacks and fuzzing that `test` leaves out; those under all parameters are in `test-all` alone
+# What `test` leaves out: attacks, fuzzing, clusters and processes; what is marked `exhaustive` is in `test-all` alone
 test-slow: $(NEWEST)/.ready
-	$(NEWEST)/bin/$(PYTEST) -m "slow and not exhaustive" $$(grep -rl 'mark\.slow' tests --include='test_*.py')
+	$(NEWEST)/bin/$(PYTEST) -m "slow and not exhaustive" tests
 
 # Everything, in both environments
 test-all: lint $(OLDEST)/.ready

@@ -4,12 +4,12 @@ import gc
 import re
 from collections import defaultdict
 from types import FunctionType
-from zlib import crc32
 
 import numpy as np
 import pytest
 import sklearn
 from packaging.version import Version
+from pairwise import covering, pairs_of, values_of
 from sklearn.base import BaseEstimator
 
 from skdp.privacy import budget
@@ -30,11 +30,6 @@ def small_tables():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(budget, "LARGEST_DEFAULT", 1.0)
         yield
-
-
-def number_of(nodeid):
-    """A number of a case that is like a random one, and the same in every run."""
-    return crc32(nodeid.encode())
 
 
 def knows_scikit_learn(module):
@@ -58,30 +53,38 @@ def pytest_collection():
         gc.enable()
 
 
-# Of a test with more cases than MANY, `make test` and `make test-slow` run one in FOURTH; `make test-all` runs each
-MANY, FOURTH = 2, 4
-WHOLE = re.compile("tests/(privacy|audit|solvers/test_every_solver)")  # where each case is a bound of its own, all are run
 # Slow tests that take more than half a minute
 LONGEST = re.compile(r"audits_of_all_solvers.*\[(inference|standardized_gd|frank_wolfe|rescaled_gd|svrg)|many_million")
 
 
-@pytest.hookimpl(tryfirst=True)  # before cases are chosen by their marks
+COVERING = {"each_value": values_of, "each_pair": pairs_of}  # marks of tests with many cases, and what their quick cases cover
+PLAIN = (str, int, float, tuple, type(None))  # values that are the same if they are written the same
+
+
+def slow_cases(items):
+    """Cases that their tests do not need for each value, or each pair of values, of the parameters."""
+    tests = defaultdict(dict)
+    for item in items:
+        for mark in COVERING.keys() & {mark.name for mark in item.iter_markers()}:
+            values = tuple(repr(value) if isinstance(value, PLAIN) else id(value) for value in item.callspec.params.values())
+            tests[mark, item.nodeid.split("[")[0]][values] = item
+    for (mark, _), cases in tests.items():
+        quick = set(covering(cases, COVERING[mark]))
+        yield from (item for values, item in cases.items() if values not in quick)
+
+
+@pytest.hookimpl(tryfirst=True)  # before cases are deselected by their marks
 def pytest_collection_modifyitems(items):
     """What rests on NumPy and SciPy alone is tested once; so are solvers, to which estimators only bring the tables, and tables
     in partitions and trees, which scikit-learn has no part in.
 
-    The longest tests come first, so that no process waits for one of them at the end. Cases are chosen by their names, so that
-    a run finds what the one before it found.
+    The longest tests come first, so that no process waits for one of them at the end.
     """
-    cases = defaultdict(list)
-    for item in items:
-        cases[item.nodeid.split("[")[0]].append(item.nodeid)
-    chosen = {one for many in cases.values() for one in sorted(many, key=number_of)[: -(-len(many) // FOURTH)]}
+    for item in slow_cases(items):
+        item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None or LONGEST.search(item.nodeid) is None)
     for item in items:
         place = item.path.as_posix()
         alone = "tests/solvers" in place or ("tests/privacy" in place and not knows_scikit_learn(item.module))
-        if len(cases[item.nodeid.split("[")[0]]) > MANY and not WHOLE.search(place) and item.nodeid not in chosen:
-            item.add_marker(pytest.mark.exhaustive)
         if OLD and (alone or OWN.search(item.path.name)):
             item.add_marker(pytest.mark.skip(reason=REASON))

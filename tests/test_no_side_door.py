@@ -202,6 +202,7 @@ def frames_with_data(estimator, X, y, table=None, **more):
     return found
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("estimator, solver, kind, storage", every_storage(list(STORAGES)))
 def test_no_frame_but_the_gates_holds_the_data(estimator, solver, kind, storage, rng):
     X, y = STORAGES[storage](rng.normal(size=(300, 3))), LABELS[labels_of(kind)]
@@ -241,6 +242,7 @@ def watched():
                 yield pytest.param(p.values[0], storage, way, id=f"{p.id}-{storage}-{way}")
 
 
+@pytest.mark.each_value
 @pytest.mark.slow
 @twin
 @pytest.mark.parametrize("estimator, storage, way", list(watched()))
@@ -324,6 +326,7 @@ WAYS_IN_PARTITIONS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("estimator, storage", [(p, s) for p in PARTITIONED for s in storages_of(p, ["C", "csr"])], ids=named)
 def test_no_frame_but_the_gates_holds_a_part_of_a_table(estimator, storage, rng, short_chunks):
     """In the thread of the fit, and in those that work on partitions."""
@@ -363,6 +366,7 @@ def printed_values(thing, X):
 REAL_STORAGES = [name for name in STORAGES if name != "int8"]  # eight random bits are found by chance
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("estimator, solver, kind, storage", every_storage(REAL_STORAGES))
 def test_a_pickle_holds_no_training_value(estimator, solver, kind, storage, rng):
     """Nor does the report, in any of its forms; targets are random doubles too, and class labels are public as a set."""
@@ -400,6 +404,7 @@ KEPT = {
 }
 
 
+@pytest.mark.each_value
 @twin
 @pytest.mark.parametrize(
     "estimator, solver, kind, kept", pairwise((*chosen[:3], kept) for chosen in every_storage(DENSE) for kept in KEPT)

@@ -118,6 +118,7 @@ def test_cells_that_fall_short_are_listed():
     assert any(line.startswith("- bank at 1 (s = 50), AUC: mean -0.0070") for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ("classification", "regression"))
 def test_what_is_written(tmp_path, rng, monkeypatch, task):
     case = made_up(rng, task)

@@ -26,6 +26,7 @@ def scores(model, table, seed=0):
     return model.score(table.X_test, table.y_test), roc_auc_score(table.y_test, model.decision_function(table.X_test))
 
 
+@pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("epsilon", FLOORS)
 def test_defaults_are_accurate(epsilon, adult):
@@ -36,6 +37,7 @@ def test_defaults_are_accurate(epsilon, adult):
     assert auc >= FLOORS[epsilon][1]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 def test_without_noise_the_defaults_are_as_good_as_scikit_learn(adult):
     ours = scores(DPLogisticRegression(math.inf, adjacency="zero_out", data_norm=1.0), adult)

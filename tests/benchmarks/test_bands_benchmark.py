@@ -18,6 +18,7 @@ def test_bands_hold_the_mean_curve_and_are_not_as_wide_as_by_the_flattest_curvat
     assert 1.0 < found["width"] < widest
 
 
+@pytest.mark.slow
 def test_a_run_writes_what_it_measures(tmp_path):
     words = "bands --models additive_regressor --n-samples 1500 --epsilons 1 --repeats 5 --seed 3"
     main([*[word.replace("_", " ") for word in words.split()], "--out", str(tmp_path)])

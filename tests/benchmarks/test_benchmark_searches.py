@@ -90,6 +90,7 @@ class Rarer(DummyClassifier):
         super().__init__(strategy="constant", constant=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "found"), [(DummyClassifier, False), (Rarer, True)])
 def test_what_is_worse_than_a_constant_is_found(model, found, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(floor, "ours", lambda *budget, **parameters: model())
@@ -151,6 +152,7 @@ def test_every_population_can_be_named_on_the_command_line():
     assert given.populations == list(POPULATIONS)
 
 
+@pytest.mark.slow
 def test_curve_falls_and_is_written(monkeypatch, tmp_path):
     monkeypatch.setattr(curve, "N_TEST", 2000)
     monkeypatch.setattr(curve, "SIZES", (1000, 10_000))
@@ -188,6 +190,7 @@ def test_every_number_of_a_solver_is_varied():
         assert {name for name, value in other.get_params().items() if value != usual[name]} == {choice}
 
 
+@pytest.mark.slow
 def test_constants_are_varied_and_written(monkeypatch, tmp_path):
     monkeypatch.setitem(constants.FAMILIES, "made-up normal", (Population("normal", 4), 500))
     monkeypatch.setattr(constants, "N_TEST", 500)

@@ -13,6 +13,7 @@ from benchmarks.tables import data_directory
 from skdp.estimators.boosting import _rule
 
 
+@pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.skipif(not (data_directory() / "spambase.npz").exists(), reason="data sets are not in the repository")
 def test_the_quick_mode_writes_both_tables(tmp_path, monkeypatch):

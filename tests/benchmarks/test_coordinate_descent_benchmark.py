@@ -56,6 +56,7 @@ def test_importance_has_the_better_bound_where_coefficients_grow_with_widths(rng
     assert coordinate_descent.bound_ratio(widths, coordinate_descent.Line(1 / widths, 1.0)) > 1
 
 
+@pytest.mark.slow
 def test_files_of_coordinate_descent_are_written(tmp_path, monkeypatch, rng):
     raw = coordinate_descent.RawTable(made_up(rng, "classification"), np.array([1.0, 100.0, 1.0]), [[0], [1, 2]])
     monkeypatch.setattr(coordinate_descent, "RAW_TABLES", {"made up": lambda directory: raw})
@@ -83,6 +84,7 @@ def test_columns_are_within_their_public_bounds(name):
     assert sorted(itertools.chain(*raw.blocks)) == list(range(raw.feature_bounds.size))
 
 
+@pytest.mark.slow
 def test_margins_are_written(tmp_path, monkeypatch, rng):
     monkeypatch.setattr(margins, "load", lambda name: made_up(rng, "classification"))
     monkeypatch.setattr(margins, "EPSILONS", (1.0,))

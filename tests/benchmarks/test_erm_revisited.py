@@ -133,6 +133,7 @@ def test_covertype_is_whole_where_it_can_be(monkeypatch, rng):
     assert list(erm_revisited.tables(quick=True)) == ["made-up"]
 
 
+@pytest.mark.slow
 def test_files_are_written(tmp_path, monkeypatch):
     """Gaps are positive, and every solver has its line."""
     rows = gradient_growth.POPULATION.draw(300, 1)

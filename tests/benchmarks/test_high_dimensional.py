@@ -144,6 +144,7 @@ def test_the_reference_of_a_solver_is_the_least_loss_of_its_own_set():
         assert losses[0] - best[ball] == pytest.approx(0, abs=2 * wide.GAP)
 
 
+@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_what_is_written(tmp_path, monkeypatch):
     for name, value in {"SIZES": (100, 200), "WIDTHS": (80, 120), "N_SAMPLES": 200, "N_FEATURES": 120}.items():

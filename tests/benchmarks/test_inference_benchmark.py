@@ -40,6 +40,7 @@ def test_chance_is_the_lowest_of_right_intervals():
     assert np.mean(lowest < inference.chance(np.full(6, 400))) == pytest.approx(0.01, abs=0.006)
 
 
+@pytest.mark.slow
 def test_a_run_writes_what_it_measures(tmp_path):
     words = "inference --families linear --designs independent --columns 3 --epsilons 3 --n-samples 2000 --repeats 12 --seed 7"
     main([*words.split(), "--out", str(tmp_path)])

@@ -38,6 +38,7 @@ def test_true_errors_are_clipped():
     assert found == {"mae": 0.625, "rmse": 0.75, "r2": pytest.approx(1 - 0.5625 / 1.25), "coverage": 0.5}
 
 
+@pytest.mark.slow
 def test_a_run_writes_what_it_measures(tmp_path, monkeypatch):
     kept = [
         cell

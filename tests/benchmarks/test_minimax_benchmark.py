@@ -32,6 +32,7 @@ def test_groups_of_digits(images, rate, size, counts):
     assert len(np.unique(table.X_train, axis=0)) == len(table.y_train)
 
 
+@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_files_are_written(tmp_path, images, rng, monkeypatch):
     """Every cell once, and a path for each network that is watched."""

@@ -89,6 +89,7 @@ def test_gradients_are_counted_per_record(solver, count):
     assert rates.gradients(model.privacy_report_, 300) == pytest.approx(count)
 
 
+@pytest.mark.slow
 def test_files_are_written(tmp_path, monkeypatch):
     monkeypatch.setattr(rates, "SIZES", (200, 400))
     monkeypatch.setattr(rates, "SOLVERS", {"gd": GradientDescent(5), rates.ONCE: SGD(5, sampling="single_pass")})

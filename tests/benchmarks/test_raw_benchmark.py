@@ -42,6 +42,7 @@ def test_a_page_tells_the_cells_that_miss_the_goal():
     assert "The others: bank zero_out 2.0 (-0.005)." in text
 
 
+@pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.skipif(not (data_directory() / "spambase.npz").exists(), reason="no data")
 def test_a_quick_run_learns_as_well_as_a_schema_knows(tmp_path, monkeypatch):

@@ -64,6 +64,7 @@ def test_what_few_fits_identify_does_not_count(monkeypatch):
     assert found["mean"] == found["least squares"] == found["predictions: least squares"] == 1
 
 
+@pytest.mark.slow
 def test_a_run_writes_what_it_measures(tmp_path, straight):
     main(["refits", "--tables", "bike", "--ways", "default", "--epsilons", "1", "--repeats", "3", "--out", str(tmp_path)])
     (record,) = json.loads((tmp_path / "refits.json").read_text())["records"]

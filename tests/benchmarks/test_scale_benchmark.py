@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
+
 from benchmarks import scale
 from benchmarks.__main__ import main
 
 
+@pytest.mark.slow
 def test_a_small_run_measures_every_source(tmp_path, monkeypatch):
     monkeypatch.setattr(scale, "SHAPES", {"wide": (20_000, 50), "narrow": (50_000, 6)})
     monkeypatch.setattr(scale, "FRESH", 5000)

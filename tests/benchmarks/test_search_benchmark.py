@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 
 from benchmarks import search
 from benchmarks.__main__ import main
@@ -22,6 +23,7 @@ def test_candidates_are_different_and_the_default_comes_first():
         assert repr(models[0]) in (repr(search.DEFAULT), repr(search.CANDIDATES["30-constants"][0]))
 
 
+@pytest.mark.slow
 def test_a_run_writes_what_it_measures(tmp_path, monkeypatch):
     monkeypatch.setattr(search, "load", made)
     words = "search --tables california --candidates 8-constants --epsilons 3 --n-records 700 --repeats 1"

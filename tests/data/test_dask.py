@@ -112,6 +112,7 @@ def test_aligned_partitions_of_several_chunks_change_no_bit(cluster, wide):
         assert np.array_equal(model.coef_, memory.coef_)
 
 
+@pytest.mark.slow
 def test_any_cut_gives_the_same_sum_within_rounding_and_itself_again(cluster, narrow):
     X, y = narrow
     cut = (1, 0, 999, 1500, 500)
@@ -121,6 +122,7 @@ def test_any_cut_gives_the_same_sum_within_rounding_and_itself_again(cluster, na
     assert np.allclose(one.coef_, memory.coef_, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_frames_keep_names_and_labels_of_their_partitions(cluster, narrow):
     X, _ = narrow
     frame = pd.DataFrame(X, columns=list("abcdef"))
@@ -134,6 +136,7 @@ def test_frames_keep_names_and_labels_of_their_partitions(cluster, narrow):
     assert (model.predict(ddf[list("abcdef")]).compute() == model.predict(frame[list("abcdef")])).all()
 
 
+@pytest.mark.slow
 def test_files_that_dask_joins_are_cut_alike_in_both(cluster, narrow, tmp_path):
     X = pd.DataFrame(narrow[0], columns=list("abcdef")).assign(y=narrow[1])
     for part in range(4):
@@ -147,6 +150,7 @@ def test_files_that_dask_joins_are_cut_alike_in_both(cluster, narrow, tmp_path):
         assert (model.predict(ddf[names]).compute() == model.predict(X[names])).all()
 
 
+@pytest.mark.slow
 def test_additive_models_map_columns_on_the_workers(cluster, narrow):
     X = pd.DataFrame(narrow[0], columns=list("abcdef"))
     X["y"] = np.clip(X["a"], -1, 1)
@@ -156,6 +160,7 @@ def test_additive_models_map_columns_on_the_workers(cluster, narrow):
     assert np.allclose(model.predict(X[names]), memory.predict(X[names]), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_boosted_models_keep_scores_on_the_workers(cluster, narrow, monkeypatch):
     """Bins, scores and trees of each partition are where its rows were; nothing is left."""
     monkeypatch.setattr(_rule, "N_TREES", 6)
@@ -181,7 +186,7 @@ def raw():
     return frame.assign(y=3.0 * frame["hour"])
 
 
-@pytest.mark.parametrize("npartitions", (1, 3, 30))
+@pytest.mark.parametrize("npartitions", (3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 30))))
 def test_columns_are_learnt_on_the_workers(npartitions, cluster, raw):
     ddf, names = dd.from_pandas(raw, npartitions=npartitions), list(raw)[:-1]
     estimator = LearnedSchema(3.0, learn_target=True)
@@ -196,6 +201,7 @@ def test_columns_are_learnt_on_the_workers(npartitions, cluster, raw):
     assert eventually(lambda: not left_on(cluster))
 
 
+@pytest.mark.slow
 def test_estimators_learn_columns_on_the_workers(cluster, raw):
     ddf, names = dd.from_pandas(raw, npartitions=1), list(raw)[:-1]
     estimator = DPLinearRegression(2.0, schema="learn")
@@ -207,6 +213,7 @@ def test_estimators_learn_columns_on_the_workers(cluster, raw):
     assert eventually(lambda: not left_on(cluster))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ("hour", "y"))
 def test_a_source_that_changes_between_the_stages_stops_the_fit(column, cluster, raw, tmp_path, monkeypatch):
     path = tmp_path / "charged"
@@ -222,6 +229,7 @@ def changing(part, column, path):
     return part.assign(**{column: part[column] + 1}) if os.path.exists(path) else part
 
 
+@pytest.mark.slow
 def test_types_of_a_partition_do_not_change_how_its_cells_are_read(cluster, raw):
     """They are those of the frame: a partition with a text among numbers has a missing one."""
     names = list(raw)[:-1]
@@ -239,6 +247,7 @@ def with_a_text(part):
     return part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ("os", "memory", "columns", "lengths", "nan"))
 def test_cells_that_cannot_be_read_quote_nothing_and_charge_nothing(kind, cluster, raw, caplog):
     names, ledger = list(raw)[:-1], PrivacyLedger(epsilon=5.0, delta=1e-5)
@@ -259,6 +268,7 @@ def test_cells_that_cannot_be_read_quote_nothing_and_charge_nothing(kind, cluste
     assert not ledger.entries and eventually(lambda: not left_on(cluster))
 
 
+@pytest.mark.slow
 def test_learning_sends_no_noise_and_refuses_a_source_that_changes(cluster, raw, monkeypatch):
     held, submit, load = [], distributed.Client.submit, engine.DaskEngine.load
 
@@ -283,6 +293,7 @@ def test_learning_sends_no_noise_and_refuses_a_source_that_changes(cluster, raw,
         assert not any(name.encode() in payload for payload in held)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", (float, int))
 @pytest.mark.parametrize("stated", ("int64", "Int64"))
 @pytest.mark.parametrize("schema", ("learn", None))
@@ -360,7 +371,7 @@ def failing(kind):
     return work
 
 
-@pytest.mark.parametrize("kind", ("text", "os", "memory"))
+@pytest.mark.parametrize("kind", ("text", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("os", "memory"))))
 def test_a_failing_partition_quotes_nothing_and_charges_nothing(kind, cluster, narrow, caplog):
     X, y = narrow
     ledger = PrivacyLedger(epsilon=5.0, delta=1e-5)
@@ -379,6 +390,7 @@ def test_a_failing_partition_quotes_nothing_and_charges_nothing(kind, cluster, n
     assert eventually(lambda: not left_on(cluster))
 
 
+@pytest.mark.slow
 def test_collections_that_do_not_match_are_refused(cluster, narrow):
     X, y = narrow
     dX = da.from_array(X, chunks=(1000, 6))
@@ -394,6 +406,7 @@ def test_collections_that_do_not_match_are_refused(cluster, narrow):
         DPLogisticRegression(solver="objective", classes=[0, 1]).fit(dX, da.from_array(y, chunks=1000))
 
 
+@pytest.mark.slow
 def test_workers_that_round_in_another_way_are_refused(cluster, narrow, monkeypatch):
     X, y = narrow
     parts = da.from_array(X, chunks=(1000, 6)), da.from_array(y, chunks=1000)
@@ -428,6 +441,7 @@ def test_tasks_hold_no_noise_no_budget_and_no_ledger(cluster, narrow, monkeypatc
     assert not any(cell in content for cell in cells)
 
 
+@pytest.mark.slow
 def test_a_source_that_changes_stops_the_fit(cluster, narrow):
     X, y = narrow
     loaded = engine.DaskEngine.load
@@ -454,6 +468,7 @@ def other(part):
     return replace(part, digest=b"another")
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_no_task(cluster, narrow, monkeypatch):
     X, y = narrow
     model, calls = DPLogisticRegression(data_norm=3.0, classes=[0, 1], solver=GD), []
@@ -474,6 +489,7 @@ def test_an_interrupt_leaves_no_task(cluster, narrow, monkeypatch):
     assert eventually(lambda: not left_on(cluster))
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_the_table_is_read_leaves_no_task(cluster, narrow, monkeypatch):
     X, y = narrow
     model = DPLogisticRegression(data_norm=3.0, classes=[0, 1], solver=GD)
@@ -525,6 +541,7 @@ def stolen(dask_scheduler):
     return dask_scheduler.extensions["stealing"].count
 
 
+@pytest.mark.slow
 @pytest.mark.exhaustive
 def test_every_partition_is_summed_once_though_tasks_run_twice(cluster, narrow, monkeypatch):
     X, y = narrow
@@ -556,6 +573,7 @@ def forget(dask_scheduler, key):
         dask_scheduler.transitions({key: "released"}, stimulus_id="test")
 
 
+@pytest.mark.slow
 def test_a_fit_that_fails_leaves_the_collections_of_the_user_alone(cluster, narrow):
     """The twin cancels what it computes from, and with it the results that the user keeps."""
     X, y = narrow
@@ -583,6 +601,7 @@ TYPES = {  # of a partition of small whole numbers
 }
 
 
+@pytest.mark.slow
 def test_the_types_of_partitions_change_no_bit(cluster, narrow):
     """One record may decide it: a reader takes integers for integers, and a single .5 among them makes all of them floats."""
     X, y = narrow[0].round().clip(-2, 2), narrow[1]
@@ -609,6 +628,7 @@ def left_behind(model):
     return {name: (type(value), getattr(value, "dtype", None), pickle.dumps(value)) for name, value in found.items()}, str(report)
 
 
+@pytest.mark.slow
 def test_partitions_that_are_sparse_and_dense_are_stored_as_the_first(cluster, narrow):
     """A transformer may choose by the records of each partition."""
     X, y = narrow[0].round(), da.from_array(narrow[1], chunks=1500)
@@ -618,6 +638,7 @@ def test_partitions_that_are_sparse_and_dense_are_stored_as_the_first(cluster, n
         assert left_behind(model) == left_behind(alike)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", ({"schema": "learn"}, {"feature_bounds": 24.0}), ids=("learnt", "stated"))
 def test_the_types_of_the_columns_of_partitions_change_no_bit(given, cluster, raw):
     frame = raw[["hour"]].assign(day=raw["hour"] % 7, y=(raw["hour"] > 12).astype(int))
@@ -633,12 +654,14 @@ def of_several_types(part):
     return part.astype({"hour": kind, "day": kind, "y": "int8" if kind == "object" else kind})
 
 
+@pytest.mark.slow
 def test_labels_of_text_and_numbers_are_refused(cluster, narrow):
     X, y = narrow
     with pytest.raises(ValueError, match="labels of the partitions have different types"):
         DPLogisticRegression(solver=GD).fit(da.from_array(X, chunks=(1500, 6)), as_stated([y[:1500], y[1500:].astype(str)]))
 
 
+@pytest.mark.slow
 def test_sparse_chunks(cluster, narrow):
     X, y = narrow[0].round(), narrow[1]
     chunks = da.from_array(X, chunks=(1500, 6)).map_blocks(sparse.csr_array)
@@ -736,6 +759,7 @@ def test_a_cluster_without_workers_is_told(step, how, narrow, monkeypatch):
     assert len(ledger.entries) == ("charge stands" in str(caught.value)) == (step == "sum")
 
 
+@pytest.mark.slow
 def test_a_fit_waits_for_workers_as_long_as_dask_is_told(cluster, monkeypatch):
     with dask.config.set({"distributed.scheduler.no-workers-timeout": "3m"}):
         assert engine._patience() == 180
@@ -782,6 +806,7 @@ def test_the_number_of_workers_changes_no_bit(workers, threads, processes, clust
         assert np.array_equal(fitted(STEPS, *parts).coef_, here.coef_)
 
 
+@pytest.mark.slow
 def test_warnings_about_records_do_not_leave_a_fit(cluster, narrow, caplog):
     """The size of the graph is that of the records in it, and tasks of the user may run in this process."""
     X, y = narrow

@@ -51,6 +51,7 @@ def write(folder, X, y=None, parts=(0, 5000, 5000, 11_000, N), **options):
 CLASSIFIER, REGRESSION = DPLogisticRegression(data_norm=3.0), DPLinearRegression(data_norm=3.0, target_bounds=(-3, 3))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "estimator, target, dtype, cache",
     (

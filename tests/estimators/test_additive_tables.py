@@ -65,7 +65,14 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("name, cache", (*((name, "disk") for name in FITS), ("pairs", None)))
+@pytest.mark.parametrize(
+    "name, cache",
+    (
+        *(pytest.param(name, "disk", marks=pytest.mark.slow) for name in FITS if name != "pairs"),
+        ("pairs", "disk"),
+        ("pairs", None),
+    ),
+)
 def test_parquet_changes_no_bit(name, cache, people, folder):
     model, schema = FITS[name]
     with reproducible_noise(0):

@@ -33,6 +33,7 @@ def model(**more):
     return DPAUCMaximizer(**{"hidden_layer_sizes": LAYERS, "solver": SGDA(4)} | more)
 
 
+@pytest.mark.each_value
 @KINDS
 @BOTH
 @pytest.mark.parametrize("rate", (None, 0.2))
@@ -76,6 +77,7 @@ def test_auto_depends_on_the_score(table):
         assert report.solver == name
 
 
+@pytest.mark.each_value
 @BOTH
 @pytest.mark.parametrize("store", (np.asarray, lambda X: X.astype(np.float32), sparse.csr_array, sparse.csc_matrix))
 def test_a_network_scores_as_its_layers_say(solver, store, table, monkeypatch):

@@ -12,13 +12,14 @@ from dp_accounting import GaussianDpEvent
 from dp_accounting.pld import PLDAccountant
 
 from skdp import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from skdp.estimators.boosting import _rule
 from skdp.estimators.boosting._rule import rule_of
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import BinCounts, LeafSums, ResidualSum, TreeWeight
 from skdp.testing import reproducible_noise
 
-N, DELTA = 3000, 1e-7
+N, DELTA, N_TREES = 3000, 1e-7, 100
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 KINDS = {
     "classifier": (DPGradientBoostingClassifier, {"classes": [0, 1]}),
@@ -31,6 +32,12 @@ def data(name, rng):
     X = rng.uniform(-1, 1, (N, 2))
     score = X[:, 0] * X[:, 1]
     return X, {"classifier": score > 0, "three classes": np.digitize(score, [-0.1, 0.1])}.get(name, score).astype(float)
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    """Fits of fewer trees are as those of many."""
+    monkeypatch.setattr(_rule, "N_TREES", N_TREES)
 
 
 @pytest.fixture
@@ -47,9 +54,10 @@ def heard(monkeypatch):
     return found
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
 @pytest.mark.parametrize("name", KINDS)
-def test_the_releases_are_those_of_the_plan_with_its_noise(name, adjacency, heard, rng):
+def test_the_releases_are_those_of_the_plan_with_its_noise(name, adjacency, heard, rng, few_trees):
     """By the report's noise another accountant finds the epsilon; the answers have this noise, on every query that was asked."""
     kind, given = KINDS[name]
     model = kind(8.0, delta=DELTA, adjacency=adjacency, feature_bounds=1.0, random_state=0, **given)
@@ -70,7 +78,7 @@ def test_the_releases_are_those_of_the_plan_with_its_noise(name, adjacency, hear
         accountant.compose(GaussianDpEvent(line.noise_multiplier / relative), line.count)
         squares[line.query] = squares.get(line.query, 0.0) + line.count * (relative / line.noise_multiplier) ** 2
     assert next(asked, None) is None and len(heard) == report.public["n_releases"]
-    after = [BinCounts, *[LeafSums] * 1000, TreeWeight, *[ResidualSum] * (kind is DPGradientBoostingRegressor)]
+    after = [BinCounts, *[LeafSums] * N_TREES, TreeWeight, *[ResidualSum] * (kind is DPGradientBoostingRegressor)]
     assert [type(query) for query, _, _ in heard][-len(after) :] == after
     assert accountant.get_epsilon(DELTA) == pytest.approx(8.0, rel=2e-3)
     total = gaussian_mu(8.0, DELTA) ** 2
@@ -152,16 +160,17 @@ def left_by(name, given, which, seed, monkeypatch, exact=False):
     return pickle.dumps(model), texts, [str(warning.message) for warning in said], model
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("name", KINDS)
-def test_disjoint_tables_with_the_same_answers_leave_the_same_bits(name, given, monkeypatch):
+def test_disjoint_tables_with_the_same_answers_leave_the_same_bits(name, given, monkeypatch, few_trees):
     """Trees, importances, report and warnings among them."""
     (*one, model), (*two, other) = (left_by(name, given, which, 0, monkeypatch) for which in (1, 2))
     assert one == two
     np.testing.assert_array_equal(model.feature_importances_, other.feature_importances_)
 
 
-def test_the_comparison_can_fail(monkeypatch):
+def test_the_comparison_can_fail(monkeypatch, few_trees):
     (*one, _), (*two, _) = (left_by("classifier", "bounds", which, 0, monkeypatch, True) for which in (1, 2))
     assert one[0] != two[0]
 

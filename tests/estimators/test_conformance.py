@@ -270,14 +270,14 @@ def test_further_inputs_of_a_fit_change_the_model_or_are_refused_before_the_char
     """None of them is ignored."""
     weighted = made(name, max_sample_weight=2.0) if "max_sample_weight" in made(name).get_params() else made(name)
     assert (weighted.get_params().get("max_sample_weight") is not None) == (name in WEIGHTED)
-    for word, model, value, taking in (
-        ("sample_weight", weighted, 2.0 * (X[:, 1] > 0), WEIGHTED),
-        ("groups", made(name), np.arange(N) % 3, GROUPED),
-        ("sample_wieght", made(name), np.ones(N), ()),
+    for word, model, value, other, taking in (
+        ("sample_weight", weighted, 2.0 * (X[:, 1] > 0), 2.0 * (X[:, 1] <= 0), WEIGHTED),
+        ("groups", made(name), np.arange(N) % 3, np.arange(N) < N // 5, GROUPED),
+        ("sample_wieght", made(name), np.ones(N), None, ()),
     ):
         if name in taking:
-            given = fitted(model, FRAME, target(name), **{word: value})
-            assert not np.array_equal(released(given), released(fit_of(name)))
+            fits = [released(fitted(clone(model), X, target(name), **{word: given})) for given in (value, other)]
+            assert not np.array_equal(*fits)
             continue
         asked.clear()
         with PrivacyLedger(tmp_path / word, epsilon=5.0, delta=1e-3) as ledger, pytest.raises(TypeError, match=word):

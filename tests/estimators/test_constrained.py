@@ -53,6 +53,7 @@ def labels(kind, y):
     return {"numbers": y, "binary": y > 0, "multinomial": np.digitize(y, [-0.5, 0.5])}[labels_of(kind)]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind, solver", [(kind, solver) for kind in KINDS_WITH_A_SET for solver in fitting(kind)])
 @pytest.mark.parametrize("name", SETS)
 def test_the_model_lies_in_the_set_in_the_units_of_the_user(kind, name, solver, table):

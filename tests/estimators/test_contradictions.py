@@ -63,6 +63,7 @@ def test_raw_columns_are_told_at_the_fit_and_at_the_prediction(kind):
     assert not said and model.score(frame, target) > 0.85 and model.learnt_["income"]["high"] > 9e6
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("table", ("uniform", "signs", "one-hot", "standard"))
 def test_tables_that_keep_to_the_assumptions_are_fitted_in_silence(kind, table):

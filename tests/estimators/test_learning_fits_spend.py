@@ -67,6 +67,7 @@ def heard(monkeypatch):
     return found
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
 @pytest.mark.parametrize("kind", [*KINDS, *ADDITIVE])
 def test_the_noise_of_both_stages_is_that_of_the_budget(kind, adjacency, frame, heard, tmp_path):
@@ -94,6 +95,7 @@ def test_the_noise_of_both_stages_is_that_of_the_budget(kind, adjacency, frame, 
     assert ledger.spent_after_each == [pytest.approx(epsilon_of(released, 1e-5), rel=5e-3)]
 
 
+@pytest.mark.slow  # the test above has the charge of a fit, those of ledgers that of copies and searches
 @pytest.mark.filterwarnings("ignore::skdp.privacy.errors.OutsideGuaranteeWarning")
 @pytest.mark.filterwarnings("ignore:X does not look like", "ignore:X has what no")  # at epsilon 0.1 noise decides what is learnt
 def test_every_fit_around_it_is_charged_once(frame, tmp_path, monkeypatch):
@@ -143,6 +145,7 @@ def test_a_ledger_that_is_full_refuses_before_a_record_is_counted(frame, tmp_pat
 HOSTILE_CELLS = [math.nan, math.inf, -math.inf, 1e300, "31415", "secret", None, b"secret", 10**400, object(), [31415], 1j]
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:X does not look like the records of the fit")  # odd cells are told when it predicts
 @pytest.mark.parametrize("kind", ("classifier", "regression"))
 @pytest.mark.parametrize("cell", HOSTILE_CELLS, ids=lambda cell: type(cell).__name__)

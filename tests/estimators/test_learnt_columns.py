@@ -564,7 +564,10 @@ def test_infinite_cells_count_as_missing(kind, cell, rng):
         np.testing.assert_array_equal(models[0].decision_function(frame), models[1].decision_function(frames[1]))
 
 
-@pytest.mark.parametrize("kind", (DPLogisticRegression, DPAdditiveClassifier, DPTabularClassifier))
+@pytest.mark.parametrize(
+    "kind",
+    (DPLogisticRegression, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (DPAdditiveClassifier, DPTabularClassifier))),
+)
 def test_a_report_says_that_a_given_schema_was_learnt_and_shows_all_of_it(kind, frame, labels):
     """Whether it is given as an object or as JSON; what a fit learns itself is within its budget."""
     learnt = fitted(kind(3.0, adjacency="zero_out"), frame, labels)

@@ -42,7 +42,7 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("name", ["logistic", pytest.param("classes", marks=pytest.mark.exhaustive), "linear"])
+@pytest.mark.parametrize("name", ["logistic", *(pytest.param(name, marks=pytest.mark.slow) for name in ("classes", "linear"))])
 def test_the_source_changes_no_bit(name, frame, tmp_path):
     estimator, target_of = FITS[name]
     frame = frame.assign(y=target_of(frame["y"]))

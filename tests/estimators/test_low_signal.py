@@ -77,6 +77,7 @@ def heard():
         yield lambda: [item for item in caught if item.category is LowSignalWarning]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("epsilon", (0.02, 3.0))
 @pytest.mark.parametrize("model", CASES)
 def test_a_fit_warns_once_exactly_where_its_plan_asks_for_more(model, epsilon, heard):

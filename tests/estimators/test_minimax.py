@@ -27,6 +27,7 @@ def table():
     return X, X @ [0.5, -0.3, 0.0] + 0.1 * rng.normal(size=400)
 
 
+@pytest.mark.each_value
 @SOLVERS
 @pytest.mark.parametrize("store", (np.asarray, np.asfortranarray, sparse.csr_array, sparse.csc_matrix, pd.DataFrame))
 def test_attributes_are_released_variables_whatever_the_storage(solver, store, table):

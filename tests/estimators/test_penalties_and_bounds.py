@@ -43,6 +43,7 @@ def estimator_named(name, **parameters):
     return getattr(skdp.estimators, name)(**{**GIVEN.get(name, {}), **parameters})
 
 
+@pytest.mark.each_value
 @unscaled
 @pytest.mark.parametrize("form", FORMS)
 def test_feature_bounds_of_every_form_give_the_same_fit(name, form):

@@ -45,6 +45,7 @@ def excess(predictions, level):
     return (losses[0] - losses[1]) / (losses[2] - losses[1])
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 @every_level
 @pytest.mark.parametrize("offset, unit", ((0.0, 1.0), (-3e5, 1e4)))
@@ -56,6 +57,7 @@ def test_without_noise_it_is_scikit_learns(level, offset, unit, table):
     assert excess((model.predict(X) - offset) / unit, level) < 0.002
 
 
+@pytest.mark.each_value
 @every_level
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
 @pytest.mark.parametrize("offset, unit", ((2e5, 3e4), (1e6, 1.0), (0.0, 1e-200), (-1e-3, 1e-6), (0.0, 1e140)))
@@ -87,6 +89,7 @@ def test_counts_with_many_zeros_and_far_outliers(level, table):
     assert below - 0.04 <= level <= up_to + 0.04
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, far", (("california", (0.08, 0.05, 0.08)), ("bike", (0.4, 0.05, 0.3))))
 def test_the_pinball_loss_is_near_that_of_scikit_learn_on_shared_data(name, far):
     """At epsilon 1 the excess over scikit-learn's is so much of the gain over a constant, and coverage is right within 0.03.

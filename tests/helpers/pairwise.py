@@ -1,8 +1,13 @@
-"""Some combinations out of many, such that every two values that meet in any of them still meet in one."""
+"""Some combinations out of many, such that every value, or every two values that meet in any of them, is still in one."""
 
 from itertools import combinations_with_replacement
 
-__all__ = ["pairs_of", "pairwise"]
+__all__ = ["covering", "pairs_of", "pairwise", "values_of"]
+
+
+def values_of(combination):
+    """Values of a combination, each with its place."""
+    return set(enumerate(combination))
 
 
 def pairs_of(combination):
@@ -10,17 +15,25 @@ def pairs_of(combination):
     return set(combinations_with_replacement(enumerate(combination), 2))
 
 
-def pairwise(candidates):
-    """Combinations that have all pairs of the candidates; takes the one with most new pairs until none is missing.
+def covering(candidates, parts_of):
+    """Combinations that have all parts of the candidates; takes the one with most new parts until none is missing.
 
-    For all pairs of a product, give it ``itertools.product(...)``; where not all values go together, those that do.
-    The same candidates give the same combinations. A pair may not be enough for a fault that takes three values at once.
+    The same candidates give the same combinations.
     """
-    left = {candidate: pairs_of(candidate) for candidate in candidates}
+    left = {candidate: parts_of(candidate) for candidate in candidates}
     chosen, missing = [], set().union(*left.values())
     while missing:
         best = max(left, key=lambda candidate: len(left[candidate]))
         chosen.append(best)
         missing -= left[best]
-        left = {candidate: pairs & missing for candidate, pairs in left.items() if pairs & missing}
+        left = {candidate: parts & missing for candidate, parts in left.items() if parts & missing}
     return chosen
+
+
+def pairwise(candidates):
+    """Combinations that have all pairs of the candidates.
+
+    For all pairs of a product, give it ``itertools.product(...)``; where not all values go together, those that do.
+    A pair may not be enough for a fault that takes three values at once.
+    """
+    return covering(candidates, pairs_of)

@@ -16,6 +16,7 @@ X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 3
 LABELS = {"binary": y > 0, "multinomial": y, "numbers": X @ [1.0, 2.0, -1.0]}
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
 @pytest.mark.parametrize("kind, solver", [(kind, solver) for kind in LOSSES for solver in fitting(kind)])
 @pytest.mark.parametrize("epsilon", (0.1, 5.0))

@@ -38,6 +38,7 @@ def table(design, rng):
     return X, means + rng.normal(size=N) * 0.2, coef, means
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("epsilon", (0.1, 1.0))
 @pytest.mark.parametrize("design", (equicorrelated, skewed, categories, all_levels))
 def test_what_is_offered_holds_what_it_promises(design, epsilon):

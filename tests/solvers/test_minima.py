@@ -106,6 +106,7 @@ CASES = [(loss, {"l1_ratio": ratio}) for loss in LOSSES for ratio in L1_RATIOS]
 CASES += [(loss, {"constraint": constraint}) for loss in LOSSES for constraint in CONSTRAINTS]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("loss, given", CASES, ids=lambda value: getattr(value, "name", None) or str(next(iter(value.values()))))
 def test_the_minimum_is_found(solver, loss, given):

@@ -145,6 +145,7 @@ def least(facts, y, everywhere):
     return found.fun
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("case, solver", pairs(CONVEX))
 def test_the_least_objective_is_reached(case, solver):
     """No further above it than the tolerance, and never below, which would be outside of the set."""

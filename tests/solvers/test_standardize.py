@@ -58,6 +58,7 @@ def test_it_finds_what_is_hidden_by_offsets_and_scales(solver, rng):
     assert auc[None] < reference - 0.05
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("fit_intercept", (True, False))
 @pytest.mark.parametrize("alpha", (0.0, 1e-2))
 @pytest.mark.parametrize("n_classes", (2, 3))

@@ -247,6 +247,7 @@ def test_noise_is_taken_off_a_released_meat(rng):
     assert np.linalg.eigvalsh(estimated_meat(hidden, 0.1)).min() >= 0
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("robust", (None, False, True))
 @pytest.mark.parametrize("kind", (DPLinearRegression, DPLogisticRegression))
 def test_intervals_cover(kind, robust):

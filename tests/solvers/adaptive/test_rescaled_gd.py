@@ -45,6 +45,7 @@ def test_the_budget_is_shared_as_stated(adjacency):
     assert shares[6:] == pytest.approx((0.045, 0.009, 0.1269, 0.7191, 0.05), rel=1e-2)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("loss", (Quantile(0.9), Absolute(), EpsilonInsensitive(0.1)), ids=lambda loss: loss.name)
 @pytest.mark.parametrize("constant", (0.0, 1.0))
 @pytest.mark.parametrize("n", (50, 1000, 10**6))

@@ -221,6 +221,7 @@ def test_the_blocks_are_drawn_without_a_look_at_the_data(rng):
     assert blocks[0] == blocks[1] and len({tuple(block) for block in blocks[0]}) > 1
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", (1e-3, 1.0, 10.0, math.inf))
 @pytest.mark.parametrize("loss", (Logistic(), Multinomial(4), Squared(), Huber(0.5)), ids=lambda loss: loss.name)

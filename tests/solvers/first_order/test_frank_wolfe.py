@@ -73,6 +73,7 @@ def fit(facts, solver, X, y, alpha=None, clip_norm=None, seed=0):
     return result, plan
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("polytope", POLYTOPES, ids=repr)
 @pytest.mark.parametrize("alpha", (0.0, 0.3))
@@ -117,6 +118,7 @@ def test_the_result_is_in_the_set_and_a_mixture_of_few_vertices(adjacency, polyt
     assert np.ptp(np.abs(result.coef[result.coef != 0]) * 6 / polytope.radius % 1) < 1e-9  # shares of sixths
 
 
+@pytest.mark.each_pair
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", (0.05, 1.0, 8.0))
 @pytest.mark.parametrize("delta", (0.0, 1e-6))

@@ -113,6 +113,7 @@ def test_updates_are_those_of_the_formula(constraint, rng):
 CASES = list(itertools.product(SETS, LOSSES, (0.0, 0.1)))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("constraint, loss, alpha", CASES, ids=str)
 def test_optimum_without_noise_is_scipys(constraint, loss, alpha, rng):
     X, y = table(loss, rng)
@@ -126,6 +127,7 @@ def test_optimum_without_noise_is_scipys(constraint, loss, alpha, rng):
     assert function(result.coef) >= best * (1 - 1e-6)  # else SciPy's was none
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("constraint", SETS, ids=repr)
 @pytest.mark.parametrize("noise", (0.0, 0.3))
 def test_objective_is_within_the_bound_of_the_notes(constraint, noise, rng):

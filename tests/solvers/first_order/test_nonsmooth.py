@@ -96,6 +96,7 @@ def least(facts, y, radius=math.inf):
     return total
 
 
+@pytest.mark.each_value
 @warning
 @cases
 @pytest.mark.parametrize("solver", (GradientDescent(3000), GradientDescent(10_000, **PAPER), SGD(3000, batch_size=N)), ids=str)

@@ -56,6 +56,7 @@ def test_optimum_without_noise_is_scikit_learns(n_classes, storage, rng):
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-2)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", (1e-2, 0.1, 1.0, 10.0))
 @pytest.mark.parametrize("loss", (Logistic(), Multinomial(4)), ids=lambda loss: loss.name)

@@ -40,6 +40,7 @@ def fitted(X, y, seed=0, **parameters):
 SETTINGS = ({}, {"n_steps": 3}, {"n_steps": 400, "batch_size": 7}, {"batch_size": 1}, {"batch_size": N}, {"standardize": 0.2})
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("given", SETTINGS, ids=str)
 @pytest.mark.parametrize("storage", (np.asarray, sparse.csr_array, sparse.csc_array), ids=lambda s: s.__name__)
 @pytest.mark.parametrize("n_classes", (2, 3))

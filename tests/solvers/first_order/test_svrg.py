@@ -90,6 +90,7 @@ def test_the_step_of_barzilai_and_borwein_is_kept_within_public_bounds(kind, cur
     np.testing.assert_allclose(steps[-1].coef, moved, rtol=1e-2 if size is None else 1e-9)  # the intercept has no penalty
 
 
+@pytest.mark.each_value
 @both
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", (1e-2, 0.1, 1.0, 10.0, math.inf))

@@ -187,6 +187,7 @@ def kept_by(name, number):
     return calls, patch
 
 
+@pytest.mark.each_value
 @both
 @pytest.mark.parametrize("share", (0.25, 0.7))
 @pytest.mark.parametrize("standardize", (None, False))

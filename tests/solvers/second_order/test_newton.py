@@ -27,6 +27,7 @@ def problem(n=10_000, d=8, loss=None, adjacency="zero_out", epsilon=1.0, **more)
     return Problem(n, d, loss or Logistic(), budget, data_norm=1.0, intercept_scaling=1.0, clip_norm=0.7, **more)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("hessian", HESSIANS)
 @pytest.mark.parametrize("upper_bound", (True, False))
 @pytest.mark.parametrize("fit_intercept", (True, False))
