@@ -28,16 +28,7 @@ from skdp.metrics._classes import estimate
 from skdp.metrics._evaluate import FEWEST, evaluate
 from skdp.model_selection._plan import COMPOSITION, STOPPING, SearchPlan
 from skdp.privacy.budget import Budget
-from skdp.privacy.errors import (
-    DivergedError,
-    LowSignalWarning,
-    NotPrivateWarning,
-    OutsideGuaranteeWarning,
-    TableWarning,
-    WeakPrivacyWarning,
-    silently,
-    warn,
-)
+from skdp.privacy.errors import DivergedError, LowSignalWarning, silently, warn
 from skdp.privacy.ledger.charging import gaussian_mu_of, pay, prepaid, scheduled
 from skdp.privacy.noise.source import NoiseSource
 
@@ -245,11 +236,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
                 each.set_params(**{f"{prefix}{name}": value for name, value in zip(OWN, (epsilon, *_rest(plan)), strict=True)})
             if plan.budget.private:
                 _check_steps(model)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # those of other libraries may tell of a single record
-                for of_skdp in (LowSignalWarning, NotPrivateWarning, OutsideGuaranteeWarning, TableWarning, WeakPrivacyWarning):
-                    warnings.filterwarnings("default", category=of_skdp)
-                spent, of_fit = scheduled(partial(model.fit, parts[0], parts[2]))
+            spent, of_fit = scheduled(partial(model.fit, parts[0], parts[2]))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the same as before
                 scheduled(partial(again.fit, X, y))

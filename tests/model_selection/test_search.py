@@ -269,6 +269,13 @@ def warns_of_records(X):
     return X
 
 
+def test_warnings_follow_the_filters_of_the_user():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        DPGridSearchCV(DPLogisticRegression(), {}, epsilon=20.0, mechanism="composition").fit(*records(500))
+    assert not caught
+
+
 def test_warnings_of_other_steps_stay_inside():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
