@@ -3,13 +3,19 @@
 from pathlib import Path
 from typing import Any
 
+import sklearn
 from sklearn.base import BaseEstimator
 
+from skdp._files._suffixes import imported
 from skdp._files._tables import CSV, TextFormat, check_numbers, empty_gaps, read_frame
+from skdp.preprocessing._cells import column_values
 from skdp.preprocessing._lazily import lazily, public_row
 from skdp.preprocessing._schema import Number, Schema
 
 __all__ = ["SchemaColumns"]
+
+# Whether a ColumnTransformer selects columns of frames that are not of pandas, such as those of polars 2, by name.
+KNOWS_FRAMES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
 
 
 @lazily
@@ -73,7 +79,9 @@ class SchemaColumns(BaseEstimator):
             raise ValueError(f"X has no columns {missing}; expected all that the schema names.")
         if doubled := sorted({name for name in named if present.count(name) > 1}):
             raise ValueError(f"X has the columns {doubled} more than once; expected different names.")
-        return X[named]
+        if KNOWS_FRAMES or hasattr(X, "iloc") or hasattr(X, "__dataframe__"):
+            return X[named]
+        return imported("pandas").DataFrame({name: column_values(X[name]) for name in named})
 
     def _public_row(self, X: Any) -> Any:
         return public_row(X, self.names)

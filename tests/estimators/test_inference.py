@@ -10,8 +10,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
-from packaging.version import Version
 from scipy import sparse, stats
 from scipy.special import expit
 from seeded import fitted
@@ -413,9 +411,6 @@ SCHEMA = {
 OF_FRAME = ["age", "log1p(dose)", "stage_A", "stage_C", "sex_m"]
 TRUTH = np.array([0.02, 0.8, -0.5, 1.0, 0.0, -1.0])
 OUTCOME = np.column_stack([FRAME["age"], np.log1p(FRAME["dose"]), LEVELS == "A", LEVELS == "C"]) @ TRUTH[:4] - 1
-NEWER = pytest.mark.skipif(
-    Version(sklearn.__version__) < Version("1.8"), reason="the ColumnTransformer of this scikit-learn does not know polars"
-)
 OF_SCHEMA = pytest.mark.parametrize(
     ("model", "y"),
     [
@@ -427,7 +422,7 @@ OF_SCHEMA = pytest.mark.parametrize(
 
 
 @OF_SCHEMA
-@pytest.mark.parametrize("frame", [FRAME, pytest.param(pl.from_pandas(FRAME), marks=NEWER)], ids=("pandas", "polars"))
+@pytest.mark.parametrize("frame", [FRAME, pl.from_pandas(FRAME)], ids=("pandas", "polars"))
 def test_categories_are_relative_to_their_first_level(model, y, frame):
     model = of(model, y, frame, feature_bounds=None, schema=SCHEMA)
     table = model.summary().to_frame()

@@ -10,13 +10,11 @@ import pandas as pd
 import polars
 import pytest
 from scipy import sparse
-from sklearn import __version__
 from sklearn.base import clone
 
 from skdp.preprocessing import Schema, from_schema
 from skdp.preprocessing._categories import KnownCategories
 
-sklearn_version = tuple(map(int, __version__.split(".")[:2]))
 FACTS = {
     "description": "patients",
     "columns": {
@@ -115,7 +113,6 @@ def test_sparse_output_gives_the_same():
     np.testing.assert_allclose(prepared.toarray(), expected, rtol=1e-15)
 
 
-@pytest.mark.skipif(sklearn_version < (1, 8), reason="the ColumnTransformer of this scikit-learn does not know polars 2")
 def test_a_polars_frame_gives_the_same():
     expected = from_schema(FACTS).fit_transform(FRAME)
     frame = polars.DataFrame({name: FRAME[name].astype(object).where(FRAME[name].notna(), None).tolist() for name in FRAME})
