@@ -4,7 +4,7 @@ A part of a column is a level of it, "other", "missing", or a range of numbers.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import bdtrc, ndtr
 
 from skdp.preprocessing._categories import KnownCategories, spelling, spellings
-from skdp.preprocessing._cells import bucket_cells, column_values, number_cells, unread_cells
+from skdp.preprocessing._cells import bucket_cells, column_values, is_date, number_cells, unread_cells
 from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learnt_columns import bucket_codes
 from skdp.preprocessing._schema import OTHER, Category, Number
@@ -38,9 +38,10 @@ MOST_NAMED = 10  # largest number of parts that a message lists
 LARGEST = 2.0  # share of a part over the mean of its column, up to which all are equally likely; a choice
 MOST_DEVIATIONS = 3.0  # of noise that a true share may be above the released one; a choice
 # Share of cells that are no numbers, or of no category, which is usual besides that of the fit, and the same where nothing is
-# known of the fit: a schema states the categories alone, and not how many cells are of others. How unlikely what is seen must be
-# for such shares. Choices: of 1000 cells, 22 that are new warn, and 4 of 20.
+# known of the fit: a schema states categories and bounds, and not how many cells are beyond; and noise can hide tails from learnt
+# ones. How unlikely what is seen must be for such shares. Choices: of 1000 cells, 22 that are new warn, and 4 of 20.
 BESIDE, MOST_UNKNOWN, UNLIKELY = 0.01, 0.5, 1e-3
+BEYOND = "are beyond the range of the fit and count as its end"
 LEAST_NOISE, MOST_NOISE = 1e-9, 1e3  # of a share; beyond, a release tells all, or nothing
 
 
@@ -136,7 +137,7 @@ def hardly_seen_in_words(hardly_seen: Mapping[str, Sequence[HardlySeen]]) -> str
 
 
 def warn_of_unknown(fitted: Any, X: Any) -> frozenset[str]:
-    """Warn if records to predict for have more cells than those of the fit that are no numbers, or of no category.
+    """Warn if records to predict for have more cells than those of the fit that are no numbers, of no category, or out of range.
 
     The records are those of the user who predicts, so that the message may count their cells.
 
@@ -150,27 +151,39 @@ def warn_of_unknown(fitted: Any, X: Any) -> frozenset[str]:
     Returns
     -------
     frozenset of str
-        The columns that the warning names.
+        The columns of which it tells missing cells, or those of no category.
     """
-    names, told = [] if is_lazy(X) else list(getattr(X, "columns", ())), {}
-    for name, facts in fitted.schema_.columns.items():
-        if names.count(name) != 1 or (isinstance(facts, Number) and facts.learnt is None):
-            continue
-        shares = getattr(fitted, "learnt_", {}).get(name, {})
-        usual = max((shares[key] for key in ("missing", "other_at_most") if key in shares), default=MOST_UNKNOWN)
-        unknown = unread_cells(X[name]) if isinstance(facts, Number) else _of_no_category(facts, X[name])
-        if unknown and bdtrc(unknown - 1, len(X[name]), min(usual + BESIDE, 1.0)) < UNLIKELY:
-            what = "are no numbers and count as missing" if isinstance(facts, Number) else "are of no category of the fit"
-            told[name] = f"{unknown} of {len(X[name])} cells of {name!r} {what}"
-    if told:
-        more = f" and {len(told) - MOST_NAMED} more columns" if len(told) > MOST_NAMED else ""
+    names, told = [] if is_lazy(X) else list(getattr(X, "columns", ())), set[str]()
+    found, learnt = list[str](), getattr(fitted, "learnt_", {})
+    for name, facts in ((name, facts) for name, facts in fitted.schema_.columns.items() if names.count(name) == 1):
+        for cells, usual, what in _unusual(facts, X[name], learnt.get(name, {})):
+            if cells and bdtrc(cells - 1, len(X[name]), min(usual + BESIDE, 1.0)) < UNLIKELY:
+                found.append(f"{cells} of {len(X[name])} cells of {name!r} {what}")
+                told |= {name} if what != BEYOND else set()
+    if found:
+        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         warn(
-            f"X does not look like the records of the fit: {'; '.join([*told.values()][:MOST_NAMED])}{more}. Use the "
-            "spellings and types of the fit, such as 'yes', and neither 'YES', True nor 1; 1.5, and not '1,5'; dates by their "
-            "type, and not '2024-05-01'.",
+            f"X does not look like the records of the fit: {'; '.join(found[:MOST_NAMED])}{more}. Use the units, spellings and "
+            "types of the fit, such as 'yes', and neither 'YES', True nor 1; 1.5, and not '1,5'; dates by their type, and not "
+            "'2024-05-01'.",
             UserWarning,
         )
     return frozenset(told)
+
+
+def _unusual(facts: Number | Category, column: Any, learnt: Mapping[str, Any]) -> Iterator[tuple[int, float, str]]:
+    """Yield numbers of cells that a fit does not expect, with the share of them that it may have had, and what they are."""
+    usual = max((learnt[key] for key in ("missing", "other_at_most") if key in learnt), default=MOST_UNKNOWN)
+    if isinstance(facts, Category):
+        yield _of_no_category(facts, column), usual, "are of no category of the fit"
+        return
+    if facts.learnt is not None:
+        yield unread_cells(column), usual, "are no numbers and count as missing"
+        if facts.learnt.dates != is_date(column.dtype):  # `warn_of_types` tells that
+            return
+    if facts.scale != "sign" and learnt.get("kind") != "undetermined":
+        cells, (low, high) = number_cells(column), facts.bounds
+        yield int(((cells < low) | (cells > high)).sum()), MOST_UNKNOWN, BEYOND
 
 
 def _of_no_category(facts: Category, column: Any) -> int:

@@ -550,9 +550,14 @@ def test_cells_that_the_fit_did_not_know_are_counted_when_it_predicts(kind, rng)
     commas = np.where(np.arange(n) % 20, X["dose"].astype(str), X["dose"].astype(str).str.replace(".", ","))
     with pytest.warns(UserWarning, match=f": {n // 20} of {n} cells of 'dose' are no numbers and count as missing\\. "):
         model.score(X.assign(dose=commas), y)
+    days = X.assign(age=365 * X["age"])
+    with pytest.warns(UserWarning, match=f": {n} of {n} cells of 'age' are beyond the range of the fit and count as its end\\. "):
+        model.predict(days)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        model.predict(X.assign(age=np.where(np.arange(n) % 3, X["age"], 500)))  # a third
         evaluate(model, X.assign(dose=commas), y)  # whose records are private
+        evaluate(model, days, y)
     columns = {"age": {"kind": "number", "bounds": [18, 90]}, "smoker": {"kind": "category", "categories": ["no", "yes"]}}
     model = kind(epsilon=9.0, classes=[False, True], schema={"columns": columns}).fit(X, y)
     with pytest.warns(UserWarning, match=f"{n} of {n} cells of 'smoker' are of no category"):
@@ -561,6 +566,8 @@ def test_cells_that_the_fit_did_not_know_are_counted_when_it_predicts(kind, rng)
         warnings.filterwarnings("error", message="X does not look")  # as many may have been in the fit
         warnings.filterwarnings("ignore", message="X has what")
         model.predict(X.assign(smoker=np.where(np.arange(n) % 3, X["smoker"], "seldom")))
+    with pytest.warns(UserWarning, match=f"{n} of {n} cells of 'age' are beyond the range"):
+        model.predict(days)
 
 
 @pytest.mark.filterwarnings("default::skdp.TableWarning")
