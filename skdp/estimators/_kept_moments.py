@@ -1,4 +1,4 @@
-"""Keep the moments of the features that a solver releases on its way."""
+"""Keep what a solver releases of the features on its way: their moments, or gradients."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp.estimators._plan import Plan
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
-from skdp.privacy.queries import Moments, Query, SecondMoment
+from skdp.privacy.queries import Gradient, Moments, Query, SecondMoment
 from skdp.privacy.queries._half_vector import symmetric
 from skdp.solvers import ReleasedMoments, SolverResult
 from skdp.solvers._standardization import released_moments
@@ -17,7 +17,10 @@ __all__ = ["KeptMoments"]
 
 
 class KeptMoments:
-    """Ask queries, and keep the answers that are moments of the features.
+    """Ask queries, and keep the answers that are moments of the features, and squares of those that are gradients.
+
+    The gradients of a feature that no record has are noise of a known size, whatever the model: the sum of their squares over its
+    variance has a chi-squared distribution. Those of others are more than noise while features or the intercept still move.
 
     Parameters
     ----------
@@ -31,6 +34,7 @@ class KeptMoments:
         self._ask, self._plan = ask, plan
         self._moments: tuple[np.ndarray, float] | None = None
         self._second: tuple[SecondMoment, np.ndarray, float] | None = None
+        self._steps, self._squares = 0, np.zeros(1)
 
     def __call__(self, query: Query) -> np.ndarray:
         """Return the answer."""
@@ -39,6 +43,10 @@ class KeptMoments:
             self._moments = answer, self._noise(query)
         elif isinstance(query, SecondMoment):
             self._second = query, answer, self._noise(query)
+        elif type(query) is Gradient:
+            noise = self._noise(query) * self._plan.problem.n_samples
+            self._steps += 1
+            self._squares = self._squares + np.square(answer.reshape(query.coef.shape) / max(noise, math.ulp(0.0)))
         return answer
 
     def beside(self, result: SolverResult) -> SolverResult:
@@ -55,7 +63,15 @@ class KeptMoments:
                 shortened=variances + geometry.centre**2,
                 shortened_noise=noise / float(geometry.scale.min()) ** 2,
             )
+        if moments is None and self._steps:
+            d = problem.n_features
+            moments = ReleasedMoments(np.zeros(d), math.inf, pull=self._pull()[:d])
         return replace(result, kept=moments)
+
+    def _pull(self) -> np.ndarray:
+        """Return how far gradients are from noise, by Fisher's approximation of the chi-squared distribution."""
+        degrees = self._steps * self._squares.shape[1]
+        return np.asarray(np.sqrt(2 * self._squares.sum(axis=1)) - math.sqrt(2 * degrees - 1))
 
     def _noise(self, query: Query) -> float:
         """Return the standard deviation of the noise over the number of records."""

@@ -27,8 +27,9 @@ FEWEST = 3
 LEAST_SHARE = 1e-4
 # Odds, before the releases, that no record has what is not listed, and a listed level. What is not listed beside a single level
 # that the user states is the rest, and counts as listed. Listed levels are judged only where one with the mean share of the
-# column would be STANDS_OUT standard deviations of the noise above 0.
-OTHER_EMPTY, LISTED_EMPTY, STANDS_OUT = 99.0, 1.0, 8.0
+# column would be STANDS_OUT standard deviations of the noise above 0. Where gradients alone tell, PULLS_OUT, as frequent levels
+# may have small ones: of 8, 16, 24 and 32, the first lost .017 +- .012 of R2 on california at epsilon 1, and .0000 on adult.
+OTHER_EMPTY, LISTED_EMPTY, STANDS_OUT, PULLS_OUT = 99.0, 1.0, 8.0, 16.0
 # Probability that records have a level, over that of the likeliest one, below which it takes the average effect. A choice.
 HARDLY = 0.5
 
@@ -130,12 +131,12 @@ def average_effects(
     """
     hardly_seen: dict[str, list[HardlySeen]] = {}
     for block in (block for block in indicators_of(schema) if block.exhaustive):
-        found = _shares(block, moments)
-        found = found.combined(counted[block.name]) if block.name in counted else found
-        there = support(found, _odds(block, found, block.name in counted))
+        by_pull = moments is not None and moments.pull is not None and block.name not in counted
+        found = _shares(block, moments, counted.get(block.name))
+        there = support(found, _odds(block, found, block.name in counted, PULLS_OUT if by_pull else STANDS_OUT))
         there /= max(float(there.max()), LEAST_SHARE)
         there[there < HARDLY] = 0.0
-        shares = there * np.maximum(found.shares, LEAST_SHARE)
+        shares = there * (1.0 if by_pull else np.maximum(found.shares, LEAST_SHARE))
         mean = shares @ weights[block.columns] / shares.sum()
         weights[block.columns] = mean + there[:, None] * (weights[block.columns] - mean)
         beside = zip(block.parts, there.tolist(), found.most.tolist(), strict=True)
@@ -144,20 +145,25 @@ def average_effects(
     return hardly_seen
 
 
-def _shares(block: Indicators, moments: ReleasedMoments | None) -> Shares:
-    """Return the shares of the indicators of a column by the released means of the features."""
+def _shares(block: Indicators, moments: ReleasedMoments | None, counted: Shares | None) -> Shares:
+    """Return the shares of the indicators of a column by all counts and moments of them, or else those of the gradients."""
     size = len(block.parts)
+    found = Shares(np.full(size, 1 / size), np.full(size, np.inf)) if counted is None else counted
     if moments is None:
-        return Shares(np.full(size, 1 / size), np.full(size, np.inf))
-    found = Shares(moments.mean[block.columns] / block.weight, np.full(size, moments.mean_noise / block.weight))
+        return found
+    if moments.pull is not None:
+        pull = moments.pull[block.columns]
+        total = max(float(np.maximum(pull, 0.0).sum()), 1.0)
+        return Shares(pull / total, np.full(size, 1 / total)) if counted is None else found
+    found = found.combined(Shares(moments.mean[block.columns] / block.weight, np.full(size, moments.mean_noise / block.weight)))
     for squares, noise in ((moments.squares, moments.squares_noise), (moments.shortened, moments.shortened_noise)):
         if squares is not None:
             found = found.combined(Shares(squares[block.columns] / block.weight**2, np.full(size, noise / block.weight**2)))
     return found
 
 
-def _odds(block: Indicators, found: Shares, learnt: bool) -> np.ndarray:
+def _odds(block: Indicators, found: Shares, learnt: bool, stands_out: float) -> np.ndarray:
     """Return the prior odds that no record has each level."""
     size = len(block.parts)
     rare = [part == OTHER and (learnt or size > 2) for part in block.parts]
-    return np.where(rare, OTHER_EMPTY, np.where(STANDS_OUT * found.noise * size < 1, LISTED_EMPTY, 0.0))
+    return np.where(rare, OTHER_EMPTY, np.where(stands_out * found.noise * size < 1, LISTED_EMPTY, 0.0))

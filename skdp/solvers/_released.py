@@ -29,6 +29,9 @@ class ReleasedMoments:
         Mean of the targets, for targets in [-1, 1].
     target_noise : float, default=0.0
         Standard deviation of ``target``.
+    pull : ndarray of shape (n_features,) or None, default=None
+        How far released gradients are from noise, by feature: about normal with a variance of 1 for one that no record has, and
+        in proportion to the size of the gradients where that is large.
     """
 
     mean: np.ndarray
@@ -39,3 +42,4 @@ class ReleasedMoments:
     shortened_noise: float = 0.0
     target: float | None = None
     target_noise: float = 0.0
+    pull: np.ndarray | None = None

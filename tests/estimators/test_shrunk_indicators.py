@@ -21,12 +21,13 @@ from skdp import (
     save_model,
 )
 from skdp.estimators import _logistic
+from skdp.estimators._kept_moments import KeptMoments
 from skdp.estimators._shrunk_indicators import FEWEST, average_effects, shrunk_indicators
 from skdp.preprocessing import Schema, from_schema
 from skdp.preprocessing._parts import Shares, support
 from skdp.preprocessing._pipeline import indicators_of, prepared_names
 from skdp.privacy.queries import Standardization
-from skdp.solvers import CoefficientNoise, InferenceDescent, ReleasedMoments, SolverResult
+from skdp.solvers import CoefficientNoise, GradientDescent, InferenceDescent, ReleasedMoments, SolverResult
 from skdp.solvers.adaptive._iterate_noise import KnownSteps, NoisySteps
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
@@ -240,6 +241,29 @@ def test_a_listed_level_that_no_record_has_is_told_where_noise_leaves_room_for_i
     many = {"columns": {"age": {"kind": "category", "categories": list(range(18, 90))}}}
     model = fitted(DPLinearRegression(0.5, schema=many, target_bounds=(0, 1000)), X, targets["number"])
     assert [part for part, _ in model.hardly_seen_["age"]] == ["other"]  # a level of the mean share does not stand out
+
+
+@pytest.mark.parametrize("model", [DPRobustRegressor(4.0), DPLinearRegression(4.0, solver="gd")], ids=["robust", "gd"])
+def test_released_gradients_tell_a_listed_level_that_no_record_has(model, rng):
+    """Noise put it 200 to 400 away (root mean square of 4 fits)."""
+    X, targets = cities(rng)
+    schema = {"columns": {"city": {"kind": "category", "categories": ["Ulm", "Bonn", "Kiel"]}}}
+    model = fitted(clone(model).set_params(schema=schema, target_bounds=(0, 2000)), X, targets["number"])
+    assert [part for part, _ in model.hardly_seen_["city"]] == ["Kiel", "other"]
+    ulm, bonn, *rest = model.coef_
+    np.testing.assert_allclose(rest, (ulm + bonn) / 2)  # gradients do not tell shares
+
+
+@pytest.mark.parametrize("n_steps", (30, 100))
+def test_the_pull_of_a_feature_without_records_is_standard_normal(n_steps, rng):
+    """Of 2000 features: mean and variance within four standard errors, and .05 for Fisher's approximation."""
+    report, d = DPLogisticRegression(solver=GradientDescent(n_steps)), 2000
+    X, labels = np.zeros((1000, d)), np.arange(1000) % 2
+    kept = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KeptMoments, "beside", lambda self, result: kept.append(self._pull()[:d]) or result)
+        fitted(report.set_params(data_norm=1.0), X, labels)
+    assert abs(kept[0].mean()) < 4 / np.sqrt(d) + 0.05 and abs(kept[0].var() - 1) < 4 * np.sqrt(2 / d) + 0.05
 
 
 def test_predictions_for_what_no_record_has_warn_and_saved_models_do(rng, tmp_path):
