@@ -34,7 +34,7 @@ class KeptMoments:
         self._ask, self._plan = ask, plan
         self._moments: tuple[np.ndarray, float] | None = None
         self._second: tuple[SecondMoment, np.ndarray, float] | None = None
-        self._steps, self._squares = 0, np.zeros(1)
+        self._steps, self._squares = 0, np.zeros((1, 1))
 
     def __call__(self, query: Query) -> np.ndarray:
         """Return the answer."""
