@@ -131,7 +131,9 @@ def compare(tables: list[str], repeats: int, jobs: int | None, out: Path) -> Non
 
 def has_trees(case: Case, epsilon: float, adjacency: str) -> bool:
     """Return whether public facts allow trees."""
-    budget = DPGradientBoostingClassifier(epsilon, delta=case.delta, adjacency=adjacency)._budget(len(case.prepared.y_train))
+    budget = (
+        DPGradientBoostingClassifier(epsilon, delta=case.delta, adjacency=adjacency)._task().budget(len(case.prepared.y_train))
+    )
     signal = signal_to_noise(budget, len(case.prepared.y_train))
     return rule_of(signal, len(additive.columns(case)), case.prepared.task != "regression") is not None
 

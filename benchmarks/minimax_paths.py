@@ -30,8 +30,11 @@ class WatchedMaximizer(DPAUCMaximizer):
 
     witness: "Witness"
 
-    def _solved(self, plan: Any, oracle: Any, rng: np.random.Generator) -> Any:
-        return plan.solver.solve(plan.problem, self.witness.beside(oracle.ask), rng)
+    class _task_class(DPAUCMaximizer._task_class):
+        """Its task."""
+
+        def solved(self, plan: Any, oracle: Any, rng: np.random.Generator) -> Any:
+            return plan.solver.solve(plan.problem, self.estimator.witness.beside(oracle.ask), rng)
 
 
 class Witness:

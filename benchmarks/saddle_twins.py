@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.twins import FirstRepeated, Halved, Unscheduled
+from benchmarks.twins import FirstRepeated, Halved, Unscheduled, tampered
 from skdp import DPLogisticRegression
 from skdp.minimax import Batch, Factors, SaddleProblem
 from skdp.privacy.data.training_data import TrainingData
@@ -70,16 +70,23 @@ class Tilted(SaddleProblem):
 class SaddleClassifier(DPLogisticRegression):
     """Class labels and a linear model, on `Tilted`."""
 
-    def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: Any = MinimaxProblem, **fields: Any) -> Problem:
-        return super()._problem(n_samples, n_features, loss, kind, saddle=Tilted(n_features), **fields)
+    class _task_class(DPLogisticRegression._task_class):
+        """Its task."""
+
+        def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: Any = MinimaxProblem, **fields: Any) -> Problem:
+            return super()._problem(n_samples, n_features, loss, kind, saddle=Tilted(n_features), **fields)
 
 
-class HalvedNoiseSaddle(Halved, SaddleClassifier):
+class HalvedNoiseSaddle(SaddleClassifier):
     """Half the noise, on a saddle problem."""
 
+    _task_class = tampered(Halved, SaddleClassifier)
 
-class UnscheduledReleasesSaddle(Unscheduled, SaddleClassifier):
+
+class UnscheduledReleasesSaddle(SaddleClassifier):
     """Makes additional releases, on a saddle problem."""
+
+    _task_class = tampered(Unscheduled, SaddleClassifier)
 
 
 class UnderstatedPrivateDiff(FirstRepeated, PrivateDiff):
@@ -100,6 +107,9 @@ class UnnoisedDual(PrivateDiff):
 class UnnoisedDualSaddle(SaddleClassifier):
     """Gives the records to a solver that reads them."""
 
-    def _run(self, plan: Any, rows: Any, *arguments: Any) -> Any:
-        UnnoisedDual.rows = rows
-        return super()._run(plan, rows, *arguments)
+    class _task_class(SaddleClassifier._task_class):
+        """Its task."""
+
+        def run(self, plan: Any, rows: Any, *arguments: Any) -> Any:
+            UnnoisedDual.rows = rows
+            return super().run(plan, rows, *arguments)

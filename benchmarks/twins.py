@@ -66,11 +66,16 @@ __all__ = [
 MORE = 3  # unstated releases: with the one that is stated they double the Gaussian-DP parameter, as half the noise does
 
 
+def tampered(task: type, kind: Any) -> type:
+    """Return the class of a task of an estimator that runs as another class says."""
+    return type(f"{task.__name__}{kind.__name__}", (task, kind._task_class), {})
+
+
 class Halved:
     """Half the noise that the report states."""
 
-    def _run(self, plan: Any, *arguments: Any) -> Any:
-        return super()._run(replace(plan, scale=plan.scale / 2), *arguments)
+    def run(self, plan: Any, *arguments: Any) -> Any:
+        return super().run(replace(plan, scale=plan.scale / 2), *arguments)
 
 
 class Unscheduled:
@@ -78,53 +83,78 @@ class Unscheduled:
 
     number = MORE
 
-    def _run(self, plan: Any, rows: Any, noise: Any, rng: Any, progress: Any) -> Any:
+    def run(self, plan: Any, rows: Any, noise: Any, rng: Any, progress: Any) -> Any:
         unseen = SimpleNamespace(begin=lambda: None, tick=lambda: None)  # scikit-learn's callbacks would count the releases
-        return super()._run(replace(plan, schedule=with_more(plan.schedule, self.number)), rows, noise, rng, unseen)
+        return super().run(replace(plan, schedule=with_more(plan.schedule, self.number)), rows, noise, rng, unseen)
 
 
-class HalvedNoise(Halved, DPLogisticRegression):
+class HalvedNoise(DPLogisticRegression):
     """Half the noise, for class labels."""
 
+    _task_class = tampered(Halved, DPLogisticRegression)
 
-class HalvedNoiseRegression(Halved, DPLinearRegression):
+
+class HalvedNoiseRegression(DPLinearRegression):
     """Half the noise, for numbers."""
 
+    _task_class = tampered(Halved, DPLinearRegression)
 
-class HalvedNoiseQuantile(Halved, DPQuantileRegressor):
+
+class HalvedNoiseQuantile(DPQuantileRegressor):
     """Half the noise, for a quantile."""
 
+    _task_class = tampered(Halved, DPQuantileRegressor)
 
-class HalvedNoiseRanking(Halved, DPAUCMaximizer):
+
+class HalvedNoiseRanking(DPAUCMaximizer):
     """Half the noise, for scores of two classes."""
 
+    _task_class = tampered(Halved, DPAUCMaximizer)
 
-class HalvedNoiseOverSet(Halved, DPConstrainedClassifier):
+
+class HalvedNoiseOverSet(DPConstrainedClassifier):
     """Half the noise, over a set."""
 
+    _task_class = tampered(Halved, DPConstrainedClassifier)
 
-class UnscheduledReleases(Unscheduled, DPLogisticRegression):
+
+class UnscheduledReleases(DPLogisticRegression):
     """Makes additional releases, for class labels."""
 
+    _task_class = tampered(Unscheduled, DPLogisticRegression)
 
-class UnscheduledReleasesRegression(Unscheduled, DPLinearRegression):
+
+class UnscheduledReleasesRegression(DPLinearRegression):
     """Makes additional releases, for numbers."""
 
+    _task_class = tampered(Unscheduled, DPLinearRegression)
 
-class UnscheduledReleasesQuantile(Unscheduled, DPQuantileRegressor):
+
+class UnscheduledReleasesQuantile(DPQuantileRegressor):
     """Makes additional releases, for a quantile."""
 
+    _task_class = tampered(Unscheduled, DPQuantileRegressor)
 
-class UnscheduledReleasesRanking(Unscheduled, DPAUCMaximizer):
+
+class UnscheduledReleasesRanking(DPAUCMaximizer):
     """Makes additional releases, for scores of two classes."""
 
+    _task_class = tampered(Unscheduled, DPAUCMaximizer)
 
-class UnscheduledReleasesOverSet(Unscheduled, DPConstrainedClassifier):
+
+class UnscheduledReleasesOverSet(DPConstrainedClassifier):
     """Makes additional releases, over a set."""
+
+    _task_class = tampered(Unscheduled, DPConstrainedClassifier)
 
 
 class UnscheduledSelections(UnscheduledReleasesOverSet):
     """Makes additional selections."""
+
+    class _task_class(UnscheduledReleasesOverSet._task_class):
+        """Its task."""
+
+        number = 2 * MORE
 
     number = 2 * MORE  # with the two that are stated they do the same; a single one is charged what no attack can show
 
@@ -173,9 +203,12 @@ class First:
 class ExactGradientOverSet(DPConstrainedClassifier):
     """Gives the records to a solver that reads them."""
 
-    def _run(self, plan: Any, rows: Any, *arguments: Any) -> Any:
-        ExactUpdates.rows = rows
-        return super()._run(plan, rows, *arguments)
+    class _task_class(DPConstrainedClassifier._task_class):
+        """Its task."""
+
+        def run(self, plan: Any, rows: Any, *arguments: Any) -> Any:
+            ExactUpdates.rows = rows
+            return super().run(plan, rows, *arguments)
 
 
 class Forgetful(Oracle):
@@ -191,9 +224,12 @@ class ForgetfulGate(DPLogisticRegression):
 
     uses = 1 + MORE
 
-    def _run(self, *arguments: Any) -> Any:
-        with patch("skdp.estimators._base.Oracle", Forgetful):
-            return super()._run(*arguments)
+    class _task_class(DPLogisticRegression._task_class):
+        """Its task."""
+
+        def run(self, *arguments: Any) -> Any:
+            with patch("skdp.estimators._task.Oracle", Forgetful):
+                return super().run(*arguments)
 
 
 class Understated:
@@ -229,11 +265,16 @@ class UnderstatedInference(InferenceDescent):
 class UnscheduledReplicates(DPLogisticRegression):
     """Answers more replicates than the schedule has."""
 
-    def _run(self, plan: Any, *arguments: Any) -> Any:
-        entries = list(plan.schedule.entries)
-        place = max(place for place, (_, release) in enumerate(entries) if release.query is ShortenedGradient)  # not the pilot
-        entries[place] = (1 + MORE) * entries[place][0], entries[place][1]
-        return super()._run(replace(plan, schedule=Schedule(tuple(entries))), *arguments)
+    class _task_class(DPLogisticRegression._task_class):
+        """Its task."""
+
+        def run(self, plan: Any, *arguments: Any) -> Any:
+            entries = list(plan.schedule.entries)
+            place = max(
+                place for place, (_, release) in enumerate(entries) if release.query is ShortenedGradient
+            )  # not the pilot
+            entries[place] = (1 + MORE) * entries[place][0], entries[place][1]
+            return super().run(replace(plan, schedule=Schedule(tuple(entries))), *arguments)
 
 
 class ExactUpdates(AcceleratedMirrorDescent):

@@ -177,8 +177,8 @@ def plans(kind: type) -> dict[str, Plan]:
     for name in sorted(SOLVERS):
         model = kind(solver=name, **chosen)
         with contextlib.suppress(ValueError):
-            facts, _ = model._planned_facts(1000, 5, 2 if is_classifier(model) else None)
-            found[name] = model._plan_of(facts)
+            facts, _ = model._task().planned_facts(1000, 5, 2 if is_classifier(model) else None)
+            found[name] = model._task().plan_of(facts)
     return found
 
 

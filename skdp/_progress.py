@@ -73,7 +73,7 @@ class Progress:
     Parameters
     ----------
     estimator : estimator
-        The estimator that is fitted. The callbacks of the one that the user fits are called.
+        The estimator that the user fits, whose callbacks are called.
     total : int
         Number of releases on the schedule.
     verbose : int or None
@@ -82,7 +82,6 @@ class Progress:
     """
 
     def __init__(self, estimator: Any, total: int, verbose: int | None) -> None:
-        estimator = estimator._user_model
         _warn_of_readers(estimator)
         self._estimator, self._total, self._done = estimator, total, 0
         self._every = 0 if not verbose else 1 if verbose > 1 else max(1, total // 10)
@@ -120,16 +119,16 @@ class PartitionProgress:
 
     Parameters
     ----------
-    estimator : estimator
-        Named in front of each line.
+    task : Task
+        The fit, whose estimator is named in front of each line.
     verb : str
         What is done with a partition.
     total : int or None
         Number of partitions, if it is known.
     """
 
-    def __init__(self, estimator: Any, verb: str, total: int | None) -> None:
-        self._line, self._of = f"[{estimator._name}] {verb}", "" if total is None else f" of {total}"
+    def __init__(self, task: Any, verb: str, total: int | None) -> None:
+        self._line, self._of = f"[{task.name}] {verb}", "" if total is None else f" of {total}"
         self._last = monotonic()
 
     def __call__(self, done: int) -> None:
@@ -139,14 +138,14 @@ class PartitionProgress:
             self._last = monotonic()
 
 
-def tells_partitions(estimator: Any) -> bool:
+def tells_partitions(task: Any) -> bool:
     """Return whether lines tell of the partitions that a pass has done."""
-    return (estimator.verbose or 0) > 1
+    return (task.verbose or 0) > 1
 
 
-def asks_for_data(estimator: Any) -> bool:
+def asks_for_data(task: Any) -> bool:
     """Return whether a callback of the estimator asks for the training data."""
-    return bool(_readers(estimator._user_model))
+    return bool(_readers(task.user_model))
 
 
 def _warn_of_readers(estimator: Any) -> None:

@@ -6,7 +6,7 @@ import pickle
 import sys
 import threading
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 import skdp.estimators
+from skdp._data_validation import Facts
 from skdp.data import chunks
 from skdp.estimators import (
     DPAdditiveClassifier,
@@ -32,6 +33,7 @@ from skdp.estimators import (
     DPGradientBoostingRegressor,
 )
 from skdp.estimators._base import DPEstimator
+from skdp.estimators._needs_memory import need_of_memory
 from skdp.estimators.additive._inferred import independent
 from skdp.estimators.boosting import _rule
 from skdp.estimators.boosting._base import BoostedModel
@@ -87,6 +89,7 @@ def every_estimator():
 
 
 ESTIMATORS = list(every_estimator())
+every = pytest.mark.parametrize("estimator", ESTIMATORS)
 
 
 def leading_estimators():
@@ -100,10 +103,6 @@ def leading_estimators():
 
 
 LEADING = list(leading_estimators())
-every = pytest.mark.parametrize(
-    "estimator", [pytest.param(*p.values, id=p.id, marks=() if p in LEADING else pytest.mark.slow) for p in ESTIMATORS]
-)
-IN_MEMORY = {"skgd", "objective", "output"}  # solvers that need a table in memory
 
 
 def storages_of(estimator, names):
@@ -163,12 +162,6 @@ def arrays_in(value, depth=2):
     return [array for part in (*held, *attributes) for array in arrays_in(part, depth - 1)]
 
 
-@cache
-def place_of(path):
-    """Where a file is in the package; None if it is not in it."""
-    return Path(path).relative_to(PACKAGE).as_posix() if path.startswith(str(PACKAGE)) else None
-
-
 def frames_with_data(estimator, X, y, table=None, **more):
     """Files and functions of the package that are entered after validation and hold the table, its labels or their codes.
 
@@ -178,9 +171,10 @@ def frames_with_data(estimator, X, y, table=None, **more):
     found, validated = set(), []
 
     def watch(frame, event, argument):
-        name = place_of(frame.f_code.co_filename)
-        if name is None or event not in ("call", "return"):
+        path = frame.f_code.co_filename
+        if not path.startswith(str(PACKAGE)):
             return
+        name = Path(path).relative_to(PACKAGE).as_posix()
         if name == "privacy/data/training_data.py" and frame.f_code.co_name == "_clip" and event == "return":
             rows = frame.f_locals["self"]
             guarded.extend([*stored_arrays(rows._blocks.table), rows._y])  # what it holds may be a copy
@@ -189,7 +183,7 @@ def frames_with_data(estimator, X, y, table=None, **more):
         if name == "privacy/data/binned_records.py" and frame.f_code.co_name in ("__init__", "grown") and event == "return":
             rows = frame.f_locals["self" if frame.f_code.co_name == "__init__" else "table"]
             guarded.extend([rows._bins, rows._scores, rows._base, rows._trees])
-        if not validated or name.startswith(TRUSTED):
+        if not validated or name.startswith(TRUSTED) or event not in ("call", "return"):
             return
         if event == "return" and frame.f_code.co_name == "fit":
             return  # entered with X and y, before validation
@@ -307,8 +301,15 @@ def short_chunks(monkeypatch):
 
 def in_partitions(estimator, X, y):
     """The table in partitions, with groups for an estimator that takes them."""
-    columns = [X, y, *([np.arange(300) % 3] if estimator._takes_groups else [])]
+    columns = [X, y, *([np.arange(300) % 3] if estimator._task_class.takes_groups else [])]
     return chunks(lambda: (tuple(column[s : s + 100] for column in columns) for s in range(0, 300, 100)))
+
+
+def taking_partitions():
+    """Those of the leading estimators whose plan takes a table in partitions."""
+    for estimator in (p.values[0] for p in LEADING):
+        if not need_of_memory(estimator._task().plan_of(Facts(300, 3, classes=np.array([0, 1]))).schedule):
+            yield estimator
 
 
 def named(value):
@@ -316,7 +317,7 @@ def named(value):
     return value if isinstance(value, str) else f"{type(value).__name__}-{value.solver.name}"
 
 
-PARTITIONED = [p.values[0] for p in LEADING if p.values[0].solver.name not in IN_MEMORY]
+PARTITIONED = list(taking_partitions())
 WAYS_IN_PARTITIONS = {
     "table": lambda rows: rows._engine._partitions[1].rows[0]._blocks.table,
     "part": lambda rows: stored_arrays(rows._engine._partitions[1].chunks[0].X)[0][1:],

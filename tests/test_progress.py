@@ -236,7 +236,7 @@ def test_interrupt_after_the_last_release(monkeypatch):
     def interrupt(self, *arguments):
         raise KeyboardInterrupt
 
-    for owner, name in ((type(model), "_model"), (Progress, "end")):
+    for owner, name in ((type(model)._task_class, "model"), (Progress, "end")):
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt, match="its budget stays spent"):
             patch.setattr(owner, name, interrupt)
             model.fit(X, y)

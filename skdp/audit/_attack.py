@@ -80,8 +80,8 @@ class Attack:
     """
 
     def __init__(self, estimator: DPEstimator, canaries: Canaries, views: tuple[str, ...]) -> None:
-        def run(model: Any, *arguments: Any) -> SolverResult:
-            return self._run(partial(type(estimator)._run, model), *arguments)
+        def run(task: Any, *arguments: Any) -> SolverResult:
+            return self._run(partial(estimator._task_class.run, task), *arguments)
 
         self._model, self._canaries, self._views = _derived(estimator, run), canaries, views
         self._knowledge: Knowledge | None = None
@@ -276,4 +276,5 @@ def warnings_said_once() -> Iterator[None]:
 def _derived(estimator: DPEstimator, run: Any) -> Any:
     """Return a copy of the estimator, of a class that runs a plan differently, without progress and warnings of noise."""
     kind, params = type(estimator), clone(estimator).get_params(deep=False)
-    return type(kind.__name__, (kind,), {"_run": run, "_warns_of_noise": False})(**params | {"verbose": 0})
+    task = type(kind._task_class.__name__, (kind._task_class,), {"run": run, "warns_of_noise": False})
+    return type(kind.__name__, (kind,), {"_task_class": task})(**params | {"verbose": 0})

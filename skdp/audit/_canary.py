@@ -108,7 +108,7 @@ def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: 
 
 def _steepest(estimator: Any, problem: Problem) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the targets with the smallest and largest slope of the loss at prediction 0, in units of y and of the queries."""
-    (centre, unit), bounds = estimator._units(), estimator.target_bounds
+    (centre, unit), bounds = estimator._task().units(), estimator.target_bounds
     low, high = (-unit, unit) if bounds is None else check_bounds("target_bounds", bounds)
     targets = np.linspace(high, low, N_TARGETS)
     slopes = problem.loss.derivative(np.zeros((N_TARGETS, 1)), (targets - centre) / unit)

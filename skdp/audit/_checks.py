@@ -6,7 +6,7 @@ from typing import Any
 from skdp._validation import check_integer, check_number, shown
 from skdp.audit._attack import VIEWS
 from skdp.estimators._base import DPEstimator
-from skdp.estimators.additive._base import Additive
+from skdp.estimators.additive._reading import Additive
 from skdp.privacy.ledger.active import active
 from skdp.solvers import NoLoss, Problem
 

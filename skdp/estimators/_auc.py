@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from skdp._data_validation import Facts
 from skdp._validation import check_integer, check_number, shown
 from skdp.data._predictions import scored, takes_tables
-from skdp.estimators._classifier import DPClassifier, check_two_classes
+from skdp.estimators._classifier import ClassificationTask, DPClassifier, check_two_classes
 from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
 from skdp.estimators._unsupported import explain_refusals
@@ -25,6 +25,62 @@ __all__ = ["DPAUCMaximizer"]
 SCORERS = ("linear", "mlp")
 BLOCK = 4096  # rows that go through a network at a time
 MOST_LAYERS, WIDEST_LAYER = 16, 2**20
+
+
+class AUCTask(ClassificationTask):
+    """Task of a score for ranking: its kind, and the share of positive records."""
+
+    scorer: Any
+    hidden_layer_sizes: Any
+    positive_rate: Any
+    class_balance: Any
+
+    class_weight: Any = None  # what other classifiers have as parameters
+    clip_norm: Any = None
+    fit_intercept: Any = True
+    intercept_scaling: Any = 1.0
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if not isinstance(self.scorer, str) or self.scorer not in SCORERS:
+            raise ValueError(f"scorer={shown(self.scorer)}; expected one of {list(SCORERS)}.")
+        _check_layers(self.hidden_layer_sizes)
+        check_number("positive_rate", self.positive_rate, above=0.0, below=1.0, optional=True)
+        check_number("class_balance", self.class_balance, minimum=0.0, maximum=1.0)
+
+    def _loss(self, n_classes: int) -> Loss:
+        return Logistic()
+
+    def problem_of(self, facts: Facts) -> Problem:
+        check_two_classes(len(facts.labels), "as the ROC curve is of one against the other")
+        return self._problem(
+            facts.n_samples,
+            facts.n_features,
+            self._loss(2),
+            AUCProblem,
+            positive_rate=None if self.positive_rate is None else float(self.positive_rate),
+            class_balance=float(self.class_balance),
+            hidden_layer_sizes=() if self.scorer == "linear" else tuple(int(size) for size in self.hidden_layer_sizes),
+        )
+
+    def _of_features(self, plan: Plan, coef: np.ndarray) -> np.ndarray:
+        problem = cast(AUCProblem, plan.problem)
+        return (
+            super()._of_features(plan, coef) if problem.linear else cast(MLPScorer, problem.scorer()).layers(coef[:, 0])[0][0].T
+        )
+
+    def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        problem = cast(AUCProblem, plan.problem)
+        if problem.linear:
+            return super().model(plan, result, facts)
+        (first, bias), *layers = cast(MLPScorer, problem.scorer()).layers(result.coef[:, 0])
+        outer = (first, bias) if plan.scaling is None else plan.scaling.to_columns(first, bias)
+        weights, biases = zip(outer, *layers, strict=True)
+        return {
+            **self._labels(facts),
+            "coefs_": [np.ascontiguousarray(matrix.T) for matrix in weights],
+            "intercepts_": [vector.copy() for vector in biases],
+        }
 
 
 class DPAUCMaximizer(DPClassifier):
@@ -185,11 +241,9 @@ class DPAUCMaximizer(DPClassifier):
     1.000
     """
 
+    _task_class = AUCTask
+
     _only_ranks: ClassVar[bool] = True  # labels would need a threshold, which is not released
-    class_weight: Any = None  # what other classifiers have as parameters
-    clip_norm: Any = None
-    fit_intercept: Any = True
-    intercept_scaling: Any = 1.0
     _refused: ClassVar[dict[str, str]] = {
         "activation": "hidden units of a network are rectified linear ones",
         "batch_size": "samples belong to the solver: solver=SGDA(batch_size=2048)",
@@ -309,48 +363,6 @@ class DPAUCMaximizer(DPClassifier):
         if positive.all() or not positive.any():
             raise ValueError("y holds one class only: the AUC compares records of two; expected labels of both classes.")
         return float(roc_auc_score(positive, self.decision_function(X), sample_weight=sample_weight))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not isinstance(self.scorer, str) or self.scorer not in SCORERS:
-            raise ValueError(f"scorer={shown(self.scorer)}; expected one of {list(SCORERS)}.")
-        _check_layers(self.hidden_layer_sizes)
-        check_number("positive_rate", self.positive_rate, above=0.0, below=1.0, optional=True)
-        check_number("class_balance", self.class_balance, minimum=0.0, maximum=1.0)
-
-    def _loss(self, n_classes: int) -> Loss:
-        return Logistic()
-
-    def _problem_of(self, facts: Facts) -> Problem:
-        check_two_classes(len(facts.labels), "as the ROC curve is of one against the other")
-        return self._problem(
-            facts.n_samples,
-            facts.n_features,
-            self._loss(2),
-            AUCProblem,
-            positive_rate=None if self.positive_rate is None else float(self.positive_rate),
-            class_balance=float(self.class_balance),
-            hidden_layer_sizes=() if self.scorer == "linear" else tuple(int(size) for size in self.hidden_layer_sizes),
-        )
-
-    def _of_features(self, plan: Plan, coef: np.ndarray) -> np.ndarray:
-        problem = cast(AUCProblem, plan.problem)
-        return (
-            super()._of_features(plan, coef) if problem.linear else cast(MLPScorer, problem.scorer()).layers(coef[:, 0])[0][0].T
-        )
-
-    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        problem = cast(AUCProblem, plan.problem)
-        if problem.linear:
-            return super()._model(plan, result, facts)
-        (first, bias), *layers = cast(MLPScorer, problem.scorer()).layers(result.coef[:, 0])
-        outer = (first, bias) if plan.scaling is None else plan.scaling.to_columns(first, bias)
-        weights, biases = zip(outer, *layers, strict=True)
-        return {
-            **self._labels(facts),
-            "coefs_": [np.ascontiguousarray(matrix.T) for matrix in weights],
-            "intercepts_": [vector.copy() for vector in biases],
-        }
 
 
 def forward(block: Any, weights: list[np.ndarray], biases: list[np.ndarray]) -> np.ndarray:

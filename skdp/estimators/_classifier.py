@@ -18,6 +18,7 @@ from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
+from skdp.estimators._task import Task
 from skdp.losses import Logistic, Multinomial
 from skdp.preprocessing._octave_rule import lighter
 from skdp.preprocessing._schema import Schema
@@ -25,9 +26,73 @@ from skdp.privacy.errors import silent
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult
 
-__all__ = ["DPClassifier", "DPProbabilisticClassifier", "check_two_classes", "probabilities"]
+__all__ = [
+    "ClassificationTask",
+    "DPClassifier",
+    "DPProbabilisticClassifier",
+    "ProbabilisticTask",
+    "check_two_classes",
+    "probabilities",
+]
 
 MOST_CLASSES = 2**20  # largest number of classes of a plan; a choice
+
+
+class ClassificationTask(Task):
+    """Task of a linear classifier: labels and their weights."""
+
+    classes: Any
+    class_weight: Any
+
+    @abstractmethod
+    def _loss(self, n_classes: int) -> Loss:
+        """Return the loss of the raw predictions."""
+
+    def label_set(self) -> Any:
+        """Return the public class labels, or None."""
+        facts = self.input_schema if self.classes is None else None
+        return self.classes if facts is None else facts.classes
+
+    def read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
+        return read_table(scratch, X, y, self.label_set())
+
+    def target_reader(self) -> Callable[[Any, Any], Part]:
+        given = self.label_set()
+        return LabelReader(None if given is None else check_classes(given))
+
+    def problem_of(self, facts: Facts) -> Problem:
+        weights, classes = check_class_weight(self.class_weight, facts.classes), facts.labels
+        class_weight = tuple(weights.get(label, 1.0) for label in classes) if weights else None
+        return self._problem(facts.n_samples, facts.n_features, self._loss(len(classes)), class_weight=class_weight)
+
+    def usable(self, schema: Schema, learnt: Collection[str]) -> Schema:
+        """Return a schema in which learnt integers have indicators of less weight."""
+        columns = {name: lighter(facts) if name in learnt else facts for name, facts in schema.columns.items()}
+        return super().usable(replace(schema, columns=columns), learnt)
+
+    def planned_classes(self, n_classes: int | None) -> tuple[np.ndarray | None, dict[str, Any]]:
+        check_integer("n_classes", n_classes, minimum=2, maximum=MOST_CLASSES, optional=True)
+        if self.label_set() is not None:
+            return check_classes(self.label_set()), {}
+        named = list(check_class_weight(self.class_weight))
+        number = max(2, len(named)) if n_classes is None else int(n_classes)
+        unknown = np.array([*named, *(object() for _ in range(number))], dtype=object)[:number]  # labels nobody named weigh 1
+        assumed = n_classes is None and self.estimator.__sklearn_tags__().classifier_tags.multi_class
+        return unknown, {"n_classes": f"{number}, assumed: neither classes nor n_classes is given"} if assumed else {}
+
+    def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        coef, intercept = self.coefficients(plan, result.coef)
+        return {**self._labels(facts), "coef_": coef, "intercept_": intercept}
+
+    def _labels(self, facts: Facts) -> dict[str, Any]:
+        """Return the sorted classes and, of two, the event, as attributes."""
+        assert facts.classes is not None
+        return {"classes_": facts.classes, **event_of(self.label_set(), facts.classes)}
+
+    def assumed_of_y(self) -> str:
+        if self.label_set() is None:
+            return "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
+        return "every label is one of the given classes, all of one type"
 
 
 class DPClassifier(ClassifierMixin, DPEstimator):
@@ -38,15 +103,6 @@ class DPClassifier(ClassifierMixin, DPEstimator):
 
     @abstractmethod
     def __init__(self) -> None: ...
-
-    @abstractmethod
-    def _loss(self, n_classes: int) -> Loss:
-        """Return the loss of the raw predictions."""
-
-    def _label_set(self) -> Any:
-        """Return the public class labels, or None."""
-        facts = self._stated() if self.classes is None else None
-        return self.classes if facts is None else facts.classes
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
@@ -121,46 +177,12 @@ class DPClassifier(ClassifierMixin, DPEstimator):
         """Return the labels that raw predictions stand for."""
         return np.asarray(self.classes_[(raw > 0).astype(np.intp) if raw.ndim == 1 else raw.argmax(axis=1)])
 
-    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        return read_table(scratch, X, y, self._label_set())
 
-    def _target_reader(self) -> Callable[[Any, Any], Part]:
-        given = self._label_set()
-        return LabelReader(None if given is None else check_classes(given))
+class ProbabilisticTask(ClassificationTask):
+    """Task of a classifier whose raw predictions are log-odds."""
 
-    def _problem_of(self, facts: Facts) -> Problem:
-        weights, classes = check_class_weight(self.class_weight, facts.classes), facts.labels
-        class_weight = tuple(weights.get(label, 1.0) for label in classes) if weights else None
-        return self._problem(facts.n_samples, facts.n_features, self._loss(len(classes)), class_weight=class_weight)
-
-    def _usable(self, schema: Schema, learnt: Collection[str]) -> Schema:
-        """Return a schema in which learnt integers have indicators of less weight."""
-        columns = {name: lighter(facts) if name in learnt else facts for name, facts in schema.columns.items()}
-        return super()._usable(replace(schema, columns=columns), learnt)
-
-    def _planned_classes(self, n_classes: int | None) -> tuple[np.ndarray | None, dict[str, Any]]:
-        check_integer("n_classes", n_classes, minimum=2, maximum=MOST_CLASSES, optional=True)
-        if self._label_set() is not None:
-            return check_classes(self._label_set()), {}
-        named = list(check_class_weight(self.class_weight))
-        number = max(2, len(named)) if n_classes is None else int(n_classes)
-        unknown = np.array([*named, *(object() for _ in range(number))], dtype=object)[:number]  # labels nobody named weigh 1
-        assumed = n_classes is None and self.__sklearn_tags__().classifier_tags.multi_class
-        return unknown, {"n_classes": f"{number}, assumed: neither classes nor n_classes is given"} if assumed else {}
-
-    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        coef, intercept = self._coefficients(plan, result.coef)
-        return {**self._labels(facts), "coef_": coef, "intercept_": intercept}
-
-    def _labels(self, facts: Facts) -> dict[str, Any]:
-        """Return the sorted classes and, of two, the event, as attributes."""
-        assert facts.classes is not None
-        return {"classes_": facts.classes, **event_of(self._label_set(), facts.classes)}
-
-    def _assumed_of_y(self) -> str:
-        if self._label_set() is None:
-            return "the label set is read from y: neighbours have the same label set (classes=[...] removes this)"
-        return "every label is one of the given classes, all of one type"
+    def _loss(self, n_classes: int) -> Loss:
+        return Logistic() if n_classes == 2 else Multinomial(n_classes)
 
 
 class DPProbabilisticClassifier(DPClassifier):
@@ -198,9 +220,6 @@ class DPProbabilisticClassifier(DPClassifier):
         """
         raw = self.decision_function(X)
         return np.stack([log_expit(-raw), log_expit(raw)], axis=1) if raw.ndim == 1 else log_softmax(raw, axis=1)
-
-    def _loss(self, n_classes: int) -> Loss:
-        return Logistic() if n_classes == 2 else Multinomial(n_classes)
 
 
 def probabilities(raw: np.ndarray) -> np.ndarray:

@@ -3,12 +3,24 @@
 from typing import Any, ClassVar
 
 from skdp.constraints import Constraint, constraint_of
-from skdp.estimators._classifier import DPProbabilisticClassifier
-from skdp.estimators._regressor import DPRegressor
+from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
+from skdp.estimators._regressor import DPRegressor, RegressionTask
 from skdp.estimators._unsupported import explain_refusals
 from skdp.solvers import Solver
 
 __all__ = ["DPConstrainedClassifier", "DPConstrainedRegression"]
+
+
+class ConstrainedRegressionTask(RegressionTask):
+    """Task of a constrained regression: its set."""
+
+    constraint: Any
+    radius: Any
+
+    losses: ClassVar[tuple[str, ...]] = ("squared", "huber")
+
+    def constraint_set(self) -> Constraint:
+        return constraint_of(self.constraint, self.radius)
 
 
 class DPConstrainedRegression(DPRegressor):
@@ -155,7 +167,7 @@ class DPConstrainedRegression(DPRegressor):
     True
     """
 
-    _losses: ClassVar[tuple[str, ...]] = ("squared", "huber")
+    _task_class = ConstrainedRegressionTask
 
     @explain_refusals
     def __init__(
@@ -199,7 +211,14 @@ class DPConstrainedRegression(DPRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _constraint(self) -> Constraint:
+
+class ConstrainedClassificationTask(ProbabilisticTask):
+    """Task of a constrained classifier: its set."""
+
+    constraint: Any
+    radius: Any
+
+    def constraint_set(self) -> Constraint:
         return constraint_of(self.constraint, self.radius)
 
 
@@ -338,6 +357,8 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
     True
     """
 
+    _task_class = ConstrainedClassificationTask
+
     @explain_refusals
     def __init__(
         self,
@@ -383,6 +404,3 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = not self.fit_intercept
         return tags
-
-    def _constraint(self) -> Constraint:
-        return constraint_of(self.constraint, self.radius)

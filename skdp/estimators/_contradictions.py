@@ -37,13 +37,13 @@ def surely(noise: float, size: int) -> float:
     return noise * -float(ndtri(FALSE_ALARM / (4 * size)))
 
 
-def contradictions(estimator: Any, plan: Plan, found: ReleasedMoments, names: Sequence[str] | None) -> Iterator[str]:
+def contradictions(task: Any, plan: Plan, found: ReleasedMoments, names: Sequence[str] | None) -> Iterator[str]:
     """Yield a sentence for each assumption that the released moments contradict.
 
     Parameters
     ----------
-    estimator : estimator
-        The estimator, for its parameters.
+    task : Task
+        The fit, for its parameters.
     plan : Plan
         Of the fit.
     found : ReleasedMoments
@@ -58,16 +58,16 @@ def contradictions(estimator: Any, plan: Plan, found: ReleasedMoments, names: Se
     """
     d, data_norm = found.mean.size, plan.problem.data_norm
     length = float(np.linalg.norm(found.mean)) - found.mean_noise * math.sqrt(d) - surely(found.mean_noise, 1)
-    if estimator.schema is not None:  # which prepares rows of length at most 1
-        yield from _about_targets(estimator, found)
+    if task.schema is not None:  # which prepares rows of length at most 1
+        yield from _about_targets(task, found)
         return
-    beyond = _beyond(found) if estimator.feature_bounds is None and estimator.data_norm is None else np.array([], dtype=int)
+    beyond = _beyond(found) if task.feature_bounds is None and task.data_norm is None else np.array([], dtype=int)
     if beyond.size:
         yield (
             "The releases contradict what was assumed of X: without feature_bounds its entries are taken to lie in [-1, 1], but "
             f"{_listed(beyond, names)} goes far beyond, and hides the others. {ADVICE}"
         )
-    elif estimator.feature_bounds is None and length >= ALIKE * data_norm:
+    elif task.feature_bounds is None and length >= ALIKE * data_norm:
         yield (
             f"The releases show that nearly all rows of X are cut to data_norm={data_norm:.4g}, to nearly the same row: they are "
             f"longer, or one column hides the others. {ADVICE} Or give the data_norm of rows as they are."
@@ -77,7 +77,7 @@ def contradictions(estimator: Any, plan: Plan, found: ReleasedMoments, names: Se
             f"The releases show that nearly all values of {_listed(ends, names)} are at the upper end of feature_bounds, or "
             "beyond it, so that they are all the same to the fit; expected bounds with the values in between."
         )
-    yield from _about_targets(estimator, found)
+    yield from _about_targets(task, found)
 
 
 def _beyond(found: ReleasedMoments) -> np.ndarray:
@@ -95,24 +95,24 @@ def _at_upper_end(scaling: ColumnScaling, found: ReleasedMoments) -> np.ndarray:
     return np.flatnonzero(found.mean - surely(found.mean_noise, found.mean.size) >= low + AT_END * (high - low))
 
 
-def _about_targets(estimator: Any, found: ReleasedMoments) -> Iterator[str]:
-    if not is_regressor(estimator):  # the share of a class may be anything
+def _about_targets(task: Any, found: ReleasedMoments) -> Iterator[str]:
+    if not is_regressor(task.estimator):  # the share of a class may be anything
         return
     if found.target is not None and abs(found.target) - surely(found.target_noise, 2) >= AT_BOUND:
         end = "upper" if found.target > 0 else "lower"
         yield (
             f"The releases show that nearly all targets are at the {end} end of the range of y, or beyond it "
-            f"(target_bounds={shown(estimator._given_bounds())}); expected (low, high) that hold y, and not much more."
+            f"(target_bounds={shown(task.given_bounds())}); expected (low, high) that hold y, and not much more."
         )
 
 
-def of_columns(estimator: Any, basis: AdditiveBasis, found: ReleasedMoments) -> Iterator[str]:
+def of_columns(task: Any, basis: AdditiveBasis, found: ReleasedMoments) -> Iterator[str]:
     """Yield a sentence for each column whose categories almost no record has, or whose numbers lie at an end of its bounds.
 
     Parameters
     ----------
-    estimator : estimator
-        An additive model.
+    task : Task
+        The fit of an additive model.
     basis : AdditiveBasis
         Its functions.
     found : ReleasedMoments
@@ -139,7 +139,7 @@ def of_columns(estimator: Any, basis: AdditiveBasis, found: ReleasedMoments) -> 
                 f"The releases show that nearly all values of column {name!r} are at an end of its bounds, or beyond it; "
                 "expected bounds with the values in between, in the units of the table."
             )
-    yield from _about_targets(estimator, found)
+    yield from _about_targets(task, found)
 
 
 def of_first_categories(basis: AdditiveBasis, found: ReleasedMoments) -> Iterator[str]:

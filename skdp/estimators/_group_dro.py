@@ -8,7 +8,7 @@ import numpy as np
 from skdp._data_validation import Facts
 from skdp._progress import with_callbacks
 from skdp._validation import check_integer
-from skdp.estimators._classifier import DPProbabilisticClassifier, check_two_classes
+from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask, check_two_classes
 from skdp.estimators._group_labels import Groups, check_group_sizes, read_groups
 from skdp.estimators._learnt import learning_of
 from skdp.estimators._partitioned import in_partitions
@@ -24,6 +24,47 @@ from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import GroupDROProblem, Problem, Solver, SolverResult
 
 __all__ = ["DPGroupDROClassifier"]
+
+
+class GroupDROTask(ProbabilisticTask):
+    """Task of a classifier for the worst of several public groups."""
+
+    takes_groups = True
+    class_weight: Any = None  # what other classifiers have as parameters
+    clip_norm: Any = None
+    fit_intercept: Any = True
+    intercept_scaling: Any = 1.0
+
+    def _loss(self, n_classes: int) -> Loss:
+        return Logistic()
+
+    def read(  # type: ignore[override]
+        self, scratch: Any, X: Any, y: Any, groups: Any = None
+    ) -> tuple[Facts, Any, np.ndarray, np.ndarray | None]:
+        facts, table, codes = super().read(scratch, X, y)
+        public, numbers = read_groups(groups, facts.n_samples)
+        return replace(facts, extra=public), table, codes, numbers
+
+    def check_inputs(self, n_samples: int, **inputs: Any) -> None:
+        read_groups(inputs["groups"], n_samples)
+
+    def problem_of(self, facts: Facts) -> Problem:
+        check_two_classes(len(facts.labels), "as the groups are compared by the logistic loss of one score")
+        sizes = Groups.of(facts).sizes or (facts.n_samples,)
+        return self._problem(facts.n_samples, facts.n_features, self._loss(2), GroupDROProblem, group_sizes=sizes)
+
+    def described(self, plan: Plan) -> dict[str, Any]:
+        sizes = brief(list(cast(GroupDROProblem, plan.problem).group_sizes))
+        return {**super().described(plan), "group_sizes": sizes}
+
+    def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        groups = Groups.of(facts)
+        return {
+            **super().model(plan, result, facts),
+            "groups_": groups.labels,
+            "group_sizes_": np.array(groups.sizes),
+            "group_weights_": result.dual,
+        }
 
 
 class DPGroupDROClassifier(DPProbabilisticClassifier):
@@ -169,11 +210,8 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
     True
     """
 
-    _takes_groups = True
-    class_weight: Any = None  # what other classifiers have as parameters
-    clip_norm: Any = None
-    fit_intercept: Any = True
-    intercept_scaling: Any = 1.0
+    _task_class = GroupDROTask
+
     _refused: ClassVar[dict[str, str]] = {
         "class_weight": "every group counts by its mean loss; a class may be a group where the label is public, else give none",
         "clip_norm": "SGDA(primal_clip_norm=..., dual_clip_norm=...) as solver sets the bounds of both sides",
@@ -285,42 +323,12 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
             As `fit` does.
         """
         check_integer("n_classes", n_classes, minimum=2, maximum=2, optional=True)
-        table = planned_table(self.schema, n_samples, n_features)
-        warn_of_ids(self.schema, table, self.feature_bounds)
-        if (learning := learning_of(self, table)) is not None:
+        task = self._task()
+        table = planned_table(task.schema, n_samples, n_features)
+        warn_of_ids(task.schema, table, task.feature_bounds)
+        if (learning := learning_of(task, table)) is not None:
             return learning.report(n_classes, Groups(sizes=check_group_sizes(group_sizes, learning.facts.n_samples)))
-        warn_of_left_out(self.schema, table)
-        facts, public = self._planned_facts(n_samples, n_features, n_classes)
+        warn_of_left_out(task.schema, table)
+        facts, public = task.planned_facts(n_samples, n_features, n_classes)
         groups = Groups(sizes=check_group_sizes(group_sizes, facts.n_samples))
-        return self._planned_report(replace(facts, extra=groups), public)
-
-    def _loss(self, n_classes: int) -> Loss:
-        return Logistic()
-
-    def _read(  # type: ignore[override]
-        self, scratch: Any, X: Any, y: Any, groups: Any = None
-    ) -> tuple[Facts, Any, np.ndarray, np.ndarray | None]:
-        facts, table, codes = super()._read(scratch, X, y)
-        public, numbers = read_groups(groups, facts.n_samples)
-        return replace(facts, extra=public), table, codes, numbers
-
-    def _check_beside(self, n_samples: int, **beside: Any) -> None:
-        read_groups(beside["groups"], n_samples)
-
-    def _problem_of(self, facts: Facts) -> Problem:
-        check_two_classes(len(facts.labels), "as the groups are compared by the logistic loss of one score")
-        sizes = Groups.of(facts).sizes or (facts.n_samples,)
-        return self._problem(facts.n_samples, facts.n_features, self._loss(2), GroupDROProblem, group_sizes=sizes)
-
-    def _described(self, plan: Plan) -> dict[str, Any]:
-        sizes = brief(list(cast(GroupDROProblem, plan.problem).group_sizes))
-        return {**super()._described(plan), "group_sizes": sizes}
-
-    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        groups = Groups.of(facts)
-        return {
-            **super()._model(plan, result, facts),
-            "groups_": groups.labels,
-            "group_sizes_": np.array(groups.sizes),
-            "group_weights_": result.dual,
-        }
+        return task.planned_report(replace(facts, extra=groups), public)  # type: ignore[no-any-return]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ from skdp._label_types import classes_of
 from skdp._validation import check_number, shown
 from skdp.estimators._plan import Plan
 from skdp.estimators._summary import INTERCEPT, UNLISTED, Summary
+from skdp.estimators._task import Task
 from skdp.preprocessing import Schema
 from skdp.preprocessing._treatment import TreatmentSchema
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import Contrasts, InferenceDescent, SolverResult, WaldTest
 
-__all__ = ["KINDS", "NOT_INFERRED", "InferenceMixin", "IntervalMixin", "for_inference"]
+__all__ = ["KINDS", "NOT_INFERRED", "InferenceMixin", "InferenceTask", "IntervalMixin", "IntervalTask", "for_inference"]
 
 KINDS = ("confidence", "noise")
 NOT_INFERRED = "This model was not fitted for inference; expected inference=True, and a new fit."
@@ -30,6 +32,51 @@ LARGE = 30.0
 # Largest condition number of the rows of a joint hypothesis. A choice: beyond it they count as dependent.
 LARGEST_CONDITION = 1e10
 MOST_NAMED = 10  # largest number of coefficients that a warning lists
+
+
+class IntervalTask(Task):
+    """Task of a model with ``inference=True``: its solver, and what its intervals need."""
+
+    def algorithm(self) -> Any:
+        """Return the solver, or the one for inference."""
+        automatic = isinstance(self.solver, str) and self.solver == "auto"
+        return "inference" if automatic and self.inference else self.solver
+
+    def plan_of(self, facts: Facts) -> Plan:
+        if self.inference and facts.classes is not None and len(facts.classes) > 2:
+            raise ValueError(
+                f"inference=True with {len(facts.classes)} classes; expected two, such as one against the others, or "
+                "inference=False, whose coefficients have no intervals."
+            )
+        plan: Plan = super().plan_of(facts)
+        return replace(plan, reason="chosen by inference=True") if self.algorithm() is not self.solver else plan
+
+    def check_parameters(self) -> None:
+        if not isinstance(self.inference, (bool, np.bool_)):
+            raise TypeError(f"inference={shown(self.inference)}; expected True or False.")
+        super().check_parameters()
+        if self.inference and not for_inference(self.algorithm()):
+            raise ValueError(
+                f"inference=True with solver={shown(self.solver)}; expected 'auto', 'inference' or an InferenceDescent."
+            )
+
+    def _warn_without_bounds(self) -> None:
+        """Raise where `DPRegressor` warns: a target that is moved to an end of a range that it does not keep biases intervals."""
+        if for_inference(self.algorithm()):
+            raise ValueError(
+                "A fit for inference without target_bounds; expected target_bounds=(low, high), from public knowledge, that all "
+                "targets keep: y beyond them counts as the nearer end, which would bias confidence intervals."
+            )
+        super()._warn_without_bounds()  # type: ignore[misc]
+
+    def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        model = super().model(plan, result, facts)  # type: ignore[safe-super]
+        if (inference := result.inference) is not None:
+            offset, unit = self.units()  # type: ignore[attr-defined]
+            if plan.scaling is not None:
+                inference = replace(inference, geometry=plan.scaling.geometry(inference.geometry))
+            model["inference_"] = replace(inference, offset=offset, unit=unit)
+        return model
 
 
 class IntervalMixin:
@@ -73,47 +120,6 @@ class IntervalMixin:
         ends = np.column_stack([found.lower, found.upper])
         return expit(ends) if hasattr(self, "classes_") else np.asarray(self._in_bounds(ends))  # type: ignore[attr-defined]
 
-    def _algorithm(self) -> Any:
-        """Return the solver, or the one for inference."""
-        automatic = isinstance(self.solver, str) and self.solver == "auto"
-        return "inference" if automatic and self.inference else self.solver
-
-    def _plan_of(self, facts: Facts) -> Plan:
-        if self.inference and facts.classes is not None and len(facts.classes) > 2:
-            raise ValueError(
-                f"inference=True with {len(facts.classes)} classes; expected two, such as one against the others, or "
-                "inference=False, whose coefficients have no intervals."
-            )
-        plan: Plan = super()._plan_of(facts)  # type: ignore[misc]
-        return replace(plan, reason="chosen by inference=True") if self._algorithm() is not self.solver else plan
-
-    def _check_parameters(self) -> None:
-        if not isinstance(self.inference, (bool, np.bool_)):
-            raise TypeError(f"inference={shown(self.inference)}; expected True or False.")
-        super()._check_parameters()  # type: ignore[misc]
-        if self.inference and not for_inference(self._algorithm()):
-            raise ValueError(
-                f"inference=True with solver={shown(self.solver)}; expected 'auto', 'inference' or an InferenceDescent."
-            )
-
-    def _warn_without_bounds(self) -> None:
-        """Raise where `DPRegressor` warns: a target that is moved to an end of a range that it does not keep biases intervals."""
-        if for_inference(self._algorithm()):
-            raise ValueError(
-                "A fit for inference without target_bounds; expected target_bounds=(low, high), from public knowledge, that all "
-                "targets keep: y beyond them counts as the nearer end, which would bias confidence intervals."
-            )
-        super()._warn_without_bounds()  # type: ignore[misc]
-
-    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        model: dict[str, Any] = super()._model(plan, result, facts)  # type: ignore[misc]
-        if (inference := result.inference) is not None:
-            offset, unit = self._units()  # type: ignore[attr-defined]
-            if plan.scaling is not None:
-                inference = replace(inference, geometry=plan.scaling.geometry(inference.geometry))
-            model["inference_"] = replace(inference, offset=offset, unit=unit)
-        return model
-
     def _inferred(self) -> Any:
         check_is_fitted(self)
         if not hasattr(self, "inference_"):
@@ -151,6 +157,51 @@ class IntervalMixin:
             LowSignalWarning,
         )
         return found
+
+
+class InferenceTask(IntervalTask):
+    """Task of a linear model with ``inference=True``: categories relative to a level."""
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if not for_inference(self.algorithm()):
+            return
+        if isinstance(stated := self.input_schema, TreatmentSchema) and stated.references and not self.fit_intercept:  # type: ignore[attr-defined]
+            raise ValueError("inference=True with categories and fit_intercept=False; expected True, for the reference levels.")
+        if all(known is None for known in self.public_rows()):
+            raise ValueError(
+                "inference=True needs schema, feature_bounds or data_norm, from public knowledge: without them longer rows would "
+                "be scaled down, which would bias confidence intervals. Use bounds that all records keep."
+            )
+
+    def plan_of(self, facts: Facts) -> Plan:
+        if for_inference(self.algorithm()) and facts.feature_names is not None and INTERCEPT in facts.feature_names:
+            raise ValueError(f"X has a column {INTERCEPT!r}, as results for inference call the intercept; expected another name.")
+        plan = super().plan_of(facts)
+        if not isinstance(stated := self.input_schema, TreatmentSchema):
+            return plan
+        blocks = tuple(places for name, places in stated.blocks() if name in stated.references)
+        return replace(plan, problem=replace(plan.problem, extra=replace(plan.problem.extra, blocks=blocks)))
+
+    @cached_property
+    def input_schema(self) -> Schema | None:
+        """The schema, with treatment coding for inference."""
+        schema = self.read_schema
+        return schema if schema is None or not for_inference(self.algorithm()) else TreatmentSchema.of(schema)
+
+    def public_rows(self) -> tuple[Any, Any]:
+        if isinstance(stated := self.input_schema, TreatmentSchema):
+            return stated.row_facts["feature_bounds"], stated.row_facts["data_norm"]
+        rows: tuple[Any, Any] = super().public_rows()
+        return rows
+
+    def described(self, plan: Plan) -> dict[str, Any]:
+        described: dict[str, Any] = super().described(plan)
+        if not isinstance(stated := self.input_schema, TreatmentSchema):
+            return described
+        levels = ", ".join(f"{name}={level}" for name, level in stated.references.items())
+        relative = f"; levels of categories are relative to {levels}. {UNLISTED}" if levels else ""
+        return {**described, "columns": f"in their units, clipped to the bounds of the schema{relative}"}
 
 
 class InferenceMixin(IntervalMixin):
@@ -300,48 +351,8 @@ class InferenceMixin(IntervalMixin):
         large = {name: spread for name, spread in zip(self._names(), spreads.tolist(), strict=True) if spread >= LARGE}
         return {name: 10.0 ** math.floor(math.log10(spread)) for name, spread in large.items() if math.isfinite(spread)}
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not for_inference(self._algorithm()):
-            return
-        if isinstance(stated := self._stated(), TreatmentSchema) and stated.references and not self.fit_intercept:  # type: ignore[attr-defined]
-            raise ValueError("inference=True with categories and fit_intercept=False; expected True, for the reference levels.")
-        if all(known is None for known in self._public_rows()):
-            raise ValueError(
-                "inference=True needs schema, feature_bounds or data_norm, from public knowledge: without them longer rows would "
-                "be scaled down, which would bias confidence intervals. Use bounds that all records keep."
-            )
-
-    def _plan_of(self, facts: Facts) -> Plan:
-        if for_inference(self._algorithm()) and facts.feature_names is not None and INTERCEPT in facts.feature_names:
-            raise ValueError(f"X has a column {INTERCEPT!r}, as results for inference call the intercept; expected another name.")
-        plan = super()._plan_of(facts)
-        if not isinstance(stated := self._stated(), TreatmentSchema):
-            return plan
-        blocks = tuple(places for name, places in stated.blocks() if name in stated.references)
-        return replace(plan, problem=replace(plan.problem, extra=replace(plan.problem.extra, blocks=blocks)))
-
     def _interval_rows(self, X: Any) -> tuple[Any, float]:
         return self._rows_of(X), 0.0  # type: ignore[attr-defined]
-
-    def _stated(self) -> Schema | None:
-        """Return the schema, with treatment coding for inference."""
-        schema: Schema | None = super()._stated()  # type: ignore[misc]
-        return schema if schema is None or not for_inference(self._algorithm()) else TreatmentSchema.of(schema)
-
-    def _public_rows(self) -> tuple[Any, Any]:
-        if isinstance(stated := self._stated(), TreatmentSchema):
-            return stated.row_facts["feature_bounds"], stated.row_facts["data_norm"]
-        rows: tuple[Any, Any] = super()._public_rows()  # type: ignore[misc]
-        return rows
-
-    def _described(self, plan: Plan) -> dict[str, Any]:
-        described: dict[str, Any] = super()._described(plan)  # type: ignore[misc]
-        if not isinstance(stated := self._stated(), TreatmentSchema):
-            return described
-        levels = ", ".join(f"{name}={level}" for name, level in stated.references.items())
-        relative = f"; levels of categories are relative to {levels}. {UNLISTED}" if levels else ""
-        return {**described, "columns": f"in their units, clipped to the bounds of the schema{relative}"}
 
     def _each(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows for each coefficient, the intercept last if there is one."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from skdp.estimators._plan import Plan
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
+from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries import Gradient, Moments, Query, SecondMoment
 from skdp.privacy.queries._half_vector import symmetric
 from skdp.solvers import ReleasedMoments, SolverResult
@@ -39,14 +40,18 @@ class KeptMoments:
     def __call__(self, query: Query) -> np.ndarray:
         """Return the answer."""
         answer = self._ask(query)
+        if not isinstance(query, (Moments, SecondMoment)) and type(query) is not Gradient:
+            return answer
+        if (noise := self._noise(query)) is None:
+            return answer
         if isinstance(query, Moments):
-            self._moments = answer, self._noise(query)
+            self._moments = answer, noise
         elif isinstance(query, SecondMoment):
-            self._second = query, answer, self._noise(query)
-        elif type(query) is Gradient:
-            noise = self._noise(query) * self._plan.problem.n_samples
+            self._second = query, answer, noise
+        else:
+            noise = max(noise * self._plan.problem.n_samples, math.ulp(0.0))
             self._steps += 1
-            self._squares = self._squares + np.square(answer.reshape(query.coef.shape) / max(noise, math.ulp(0.0)))
+            self._squares = self._squares + np.square(answer.reshape(query.coef.shape) / noise)
         return answer
 
     def beside(self, result: SolverResult) -> SolverResult:
@@ -73,9 +78,12 @@ class KeptMoments:
         degrees = self._steps * self._squares.shape[1]
         return np.asarray(np.sqrt(2 * self._squares.sum(axis=1)) - math.sqrt(2 * degrees - 1))
 
-    def _noise(self, query: Query) -> float:
-        """Return the standard deviation of the noise over the number of records."""
+    def _noise(self, query: Query) -> float | None:
+        """Return the standard deviation of the noise over the number of records; None for a mechanism of the user."""
         plan = self._plan
         release = next(release for _, release in plan.schedule.entries if release.query is type(query))
-        multiplier = noise_multiplier(release, plan.scale, plan.problem.budget.adjacency)
+        try:
+            multiplier = noise_multiplier(release, plan.scale, plan.problem.budget.adjacency)
+        except PrivacyAccountingError:
+            return None
         return multiplier * query.clip_norm / plan.problem.n_samples

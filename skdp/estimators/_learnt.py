@@ -24,6 +24,7 @@ from skdp.estimators._signal import needed, noise_level, warn_of_low_signal
 from skdp.preprocessing._cells import is_number
 from skdp.preprocessing._frame_facts import FrameFacts, framed, leaves_to_learn
 from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn, warn_of_unlearnt
+from skdp.preprocessing._parts import Shares
 from skdp.preprocessing._pipeline import from_schema
 from skdp.preprocessing._schema import Number, Schema
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
@@ -53,22 +54,22 @@ LIKELY, MANY = 2, 20
 SLACK = 1e-12  # relative amount by which the first stage spends less than what is left, above the rounding of a difference
 
 
-def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | None":
+def learning_of(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
     """Return the first stage of a fit; None if nothing is to be learnt about the columns of X.
 
     Columns are learnt if the schema leaves some to learn. They are also learnt if X is a data frame of which nothing is stated,
     and the solver of the fit can share its budget.
     """
-    asked = leaves_to_learn(estimator.schema, None if _lacks_range(estimator) else X)
-    unstated = all(getattr(estimator, name) is None for name in ("schema", "feature_bounds", "data_norm"))
+    asked = leaves_to_learn(task.schema, None if _lacks_range(task) else X)
+    unstated = all(getattr(task, name) is None for name in ("schema", "feature_bounds", "data_norm"))
     is_frame = {"columns", "dtypes", "shape"} <= set(dir(type(X)))
-    if not asked and not (unstated and estimator._learns_by_default and is_frame):
+    if not asked and not (unstated and task.learns_by_default and is_frame):
         return None
     if in_partitions(X):
         if not asked:
             return None
         columns = typed_columns(X)
-        return LearningInPartitions(estimator, FrameFacts.of(columns, estimator.schema, _lacks_range(estimator)), columns.known)
+        return LearningInPartitions(task, FrameFacts.of(columns, task.schema, _lacks_range(task)), columns.known)
     if not asked and framed(X) is not X and all(map(is_number, X.dtypes)):
         warn(
             "X is a data frame whose columns have no strings for names, so that it is taken for an array: nothing is learnt "
@@ -79,7 +80,7 @@ def learning_of(estimator: Any, X: Any) -> "Learning | LearningInPartitions | No
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit and the report plan it once more
-            return replace(Learning.of(estimator, framed(X)), named=framed(X) is X)
+            return replace(Learning.of(task, framed(X)), named=framed(X) is X)
     except (TypeError, ValueError, PrivacyAccountingError):
         if asked or not all(map(is_number, X.dtypes)):
             raise  # without learning, text has no fit: what prevents that is what is wrong
@@ -96,15 +97,15 @@ def _warn_of_target(name: Any, learnt: Collection[str]) -> None:
         )
 
 
-def _robust(estimator: Any) -> bool:
+def _robust(task: Any) -> bool:
     """Return whether few targets that are far from all others should not matter."""
-    return getattr(estimator, "loss", "squared") in LOSSES_OF_A_UNIT - {"squared"}
+    return getattr(task, "loss", "squared") in LOSSES_OF_A_UNIT - {"squared"}
 
 
-def _lacks_range(estimator: Any) -> bool:
+def _lacks_range(task: Any) -> bool:
     """Return whether an estimator needs a range of the target that its parameters do not give."""
-    loss = getattr(estimator, "loss", None)
-    return getattr(estimator, "target_bounds", 0) is None and isinstance(loss, str) and loss in LOSSES_OF_A_UNIT
+    loss = getattr(task, "loss", None)
+    return getattr(task, "target_bounds", 0) is None and isinstance(loss, str) and loss in LOSSES_OF_A_UNIT
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,8 @@ class Learning:
 
     Parameters
     ----------
-    estimator : estimator
-        As the user made it.
+    task : Task
+        With the parameters that the user gave.
     facts : FrameFacts
         What is public about the frame.
     budget : Budget
@@ -133,7 +134,7 @@ class Learning:
         Whether the names of the columns are those of a data frame.
     """
 
-    estimator: Any
+    task: Any
     facts: FrameFacts
     budget: Budget
     plan: LearningPlan
@@ -141,21 +142,21 @@ class Learning:
     named: bool = True
 
     @classmethod
-    def of(cls, estimator: Any, X: Any) -> "Learning":
+    def of(cls, task: Any, X: Any) -> "Learning":
         """Plan both stages; raise an error if the second one cannot be planned for what may be learnt."""
-        facts = FrameFacts.of(X, estimator.schema, _lacks_range(estimator))
-        learning = cls.planned(estimator, facts)
+        facts = FrameFacts.of(X, task.schema, _lacks_range(task))
+        learning = cls.planned(task, facts)
         for of_text in (LIKELY, MANY):
             learning.second_plan(None, of_text)
         return learning
 
     @classmethod
-    def planned(cls, estimator: Any, facts: FrameFacts) -> "Learning":
+    def planned(cls, task: Any, facts: FrameFacts) -> "Learning":
         """Split the budget between the stages."""
-        budget = estimator._budget(facts.n_samples)
+        budget = task.budget(facts.n_samples)
         if budget.delta == 0:
             raise ValueError("delta=0: columns are learnt with Gaussian noise; expected a positive delta, or a full schema.")
-        target = _lacks_range(estimator) and not facts.of_target.get("target_bounds")
+        target = _lacks_range(task) and not facts.of_target.get("target_bounds")
         mu = gaussian_mu(budget.epsilon, budget.delta)
         share = _share(facts, target, mu, budget.adjacency)
         rest = Budget(gaussian_epsilon(mu * math.sqrt(1 - share), budget.delta), budget.delta, budget.adjacency)
@@ -169,16 +170,13 @@ class Learning:
                 "are learnt; expected a larger epsilon, a smaller delta, or a full schema."
             )
         left = math.sqrt(mu**2 - of_fit**2) * (1 - SLACK) if budget.private else math.inf
-        plan = LearningPlan.make(
-            facts.n_samples, facts.are_text, target, budget, left, facts.truths, facts.codes, _robust(estimator)
-        )
-        return cls(estimator, facts, budget, plan, rest)
+        plan = LearningPlan.make(facts.n_samples, facts.are_text, target, budget, left, facts.truths, facts.codes, _robust(task))
+        return cls(task, facts, budget, plan, rest)
 
-    def second(self, schema: Schema) -> Any:
-        """Return the estimator of the second stage."""
-        inner = self.estimator._scratch()
-        inner.schema, inner.epsilon, inner.delta = inner._usable(schema, self.facts.are_text), self.rest.epsilon, self.rest.delta
-        return inner
+    def second(self, schema: Schema, counted: Mapping[str, Shares] | None = None) -> Any:
+        """Return the task of the second stage, with the released shares of parts of columns where they are known."""
+        usable = self.task.usable(schema, self.facts.are_text)
+        return self.task.replaced(counted, schema=usable, epsilon=self.rest.epsilon, delta=self.rest.delta)
 
     def second_plan(
         self, classes: np.ndarray | None, of_text: int = LIKELY, n_classes: Any = None, extra: Any = None
@@ -187,23 +185,23 @@ class Learning:
         likely = self.facts.likely(of_text)
         inner = self.second(replace(likely, target_bounds=(-1.0, 1.0)) if self.plan.target else likely)
         with _of_second_stage():
-            inner._check_parameters()
+            inner.check_parameters()
             return self._second_plan(inner, classes, n_classes, extra)
 
     def _second_plan(self, inner: Any, classes: np.ndarray | None, n_classes: Any, extra: Any) -> tuple[Any, Facts, Plan]:
-        classes = inner._planned_classes(n_classes)[0] if classes is None else classes
-        facts = inner._of_prepared(Facts(self.facts.n_samples, inner._n_columns(None), classes=classes))
+        classes = inner.planned_classes(n_classes)[0] if classes is None else classes
+        facts = inner.facts_of_rows(Facts(self.facts.n_samples, inner.n_columns(None), classes=classes))
         facts = facts if extra is None else replace(facts, extra=extra)
-        return inner, facts, _gaussian(inner._plan_of(facts))
+        return inner, facts, _gaussian(inner.plan_of(facts))
 
-    def fit(self, given: list[Any], **beside: Any) -> Any:
+    def fit(self, given: list[Any], **inputs: Any) -> Any:
         """Read the table, pay for both stages, run them, and set all attributes at once.
 
         Parameters
         ----------
         given : list
             X and y; taken out of the list, so that no other frame holds them.
-        **beside : object
+        **inputs : object
             Further inputs of the fit.
 
         Returns
@@ -212,13 +210,13 @@ class Learning:
             The fitted one.
         """
         y, X = given.pop(), given.pop()
-        estimator, told = self.estimator, (X, y) if asks_for_data(self.estimator) else (None, None)
+        task, told = self.task, (X, y) if asks_for_data(self.task) else (None, None)
         X = framed(X)
-        estimator._budget(self.facts.n_samples)  # which warns if it is weak
+        task.budget(self.facts.n_samples)  # which warns if it is weak
         _warn_of_target(getattr(y, "name", None), self.facts.are_text)
         targets, classes = self._checked(X, y)
-        estimator._check_beside(self.facts.n_samples, **beside)
-        return self.both(lambda: self.facts.rows(X, targets), classes, lambda: (X, y), told, **beside)
+        task.check_inputs(self.facts.n_samples, **inputs)
+        return self.both(lambda: self.facts.rows(X, targets), classes, lambda: (X, y), told, **inputs)
 
     def both(
         self,
@@ -226,7 +224,7 @@ class Learning:
         classes: np.ndarray | None,
         table_of: Callable[[], tuple[Any, Any]],
         given: tuple[Any, Any] = (None, None),
-        **beside: Any,
+        **inputs: Any,
     ) -> Any:
         """Pay for both stages, run them, and set all attributes at once.
 
@@ -240,7 +238,7 @@ class Learning:
             Returns X and y for the second stage.
         given : tuple, default=(None, None)
             The table as given to ``fit``, if callbacks ask for it.
-        **beside : object
+        **inputs : object
             Further inputs of the second stage.
 
         Returns
@@ -248,30 +246,29 @@ class Learning:
         estimator
             The fitted one.
         """
-        estimator, cells = self.estimator, cells_of()
+        task, cells = self.task, cells_of()
         inner, facts, plan = self.second_plan(classes)
-        if classes is not None and inner._label_set() is None:
+        if classes is not None and inner.label_set() is None:
             warn_of_many_labels(classes)
-        warn_of_low_signal(estimator, facts, plan, self._level_of(classes, None))
+        warn_of_low_signal(task, facts, plan, self._level_of(classes, None))
         self.plan.warn_of_low_signal()
-        noise = NoiseSource(estimator.random_state)
-        pay(self._spending(noise), estimator._ledgers)
+        noise = NoiseSource(task.random_state)
+        pay(self._spending(noise), task.estimator._ledgers)
         with told_when_interrupted():
             learnt = self._learnt(cells, noise)
             del cells
-            inner, (X, y) = self.second(self.facts.schema(learnt)), table_of()
-            inner._counted = learnt.counted
-            with _of_second_stage(), inner._table(X, y, **beside) as table:
+            inner, (X, y) = self.second(self.facts.schema(learnt), learnt.counted), table_of()
+            with _of_second_stage(), inner.table(X, y, **inputs) as table:
                 del X, y, table_of
-                fit = PlannedFit.of(inner, table.facts, noise, estimator)
+                fit = PlannedFit.of(inner, table.facts, noise)
                 _gaussian(fit.plan)
-                columns = self._columns(table.facts, inner._stated(), learnt)
+                columns = self._columns(table.facts, inner.input_schema, learnt)
                 fit = replace(fit, statement=self.statement(fit.statement, columns["learnt_"]), columns=columns)
-                result = inner._released(fit, table)
-            attributes = inner._attributes(fit, result, given)
-        estimator._attributed(attributes, inner._contradictions(fit.plan, result, fit.facts))
+                result = inner.released(fit, table)
+            attributes = inner.attributes(fit, result, given)
+        task.estimator._attributed(attributes, inner.contradictions(fit.plan, result, fit.facts))
         warn_of_unlearnt(learnt, self.plan, self.facts.texts)
-        return estimator
+        return task.estimator
 
     def _columns(self, facts: Facts, schema: Schema, learnt: Learnt) -> dict[str, Any]:
         """Return the attributes of the fitted estimator, and of what callbacks get, that state the columns of the table."""
@@ -283,18 +280,17 @@ class Learning:
 
     def report(self, n_classes: Any, extra: Any = None) -> PrivacyReport:
         """Return the report of a fit that is planned; ``extra`` are further facts of the table."""
-        self.estimator._budget(self.facts.n_samples)
+        self.task.budget(self.facts.n_samples)
         inner, facts, plan = self.second_plan(None, n_classes=n_classes, extra=extra)
         statement = report(inner, plan, NoiseSource(), facts, planned=True)
         level = self._level_of(None, n_classes, extra)
-        return replace(self.statement(statement), needed=needed(self.estimator, facts, plan, level))
+        return replace(self.statement(statement), needed=needed(self.task, facts, plan, level))
 
     def _level_of(self, classes: np.ndarray | None, n_classes: Any, extra: Any = None) -> Callable[[int, float], float]:
         """Return the noise level of the second stage by the number of records and the epsilon of both stages."""
 
         def level(n_samples: int, epsilon: float) -> float:
-            other = self.estimator._scratch()
-            other.epsilon = epsilon
+            other = self.task.replaced(epsilon=epsilon)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 try:
@@ -342,7 +338,7 @@ class Learning:
         return {**{name: str(public[name]) for name in names}, **basis}
 
     def _parameters(self) -> dict[str, Any]:
-        return {name: value for name, value in self.estimator.get_params(deep=False).items() if name != "random_state"}
+        return {name: value for name, value in self.task.estimator.get_params(deep=False).items() if name != "random_state"}
 
     def _checked(self, X: Any, y: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Check y, and the columns that the user describes; return the targets whose range is learnt, and the classes."""
@@ -375,7 +371,7 @@ class Learning:
     def read_targets(self) -> "TargetColumn":
         """Checks y, alone; a function of public facts that can be pickled."""
         raw = TargetReader(0.0, 1.0, bounded=False)
-        return TargetColumn(raw if self.plan.target else self.second(self.facts.likely())._target_reader())
+        return TargetColumn(raw if self.plan.target else self.second(self.facts.likely()).target_reader())
 
     @property
     def described(self) -> Any:
@@ -391,7 +387,7 @@ class Learning:
         total = plan.mu**2 + mu**2
         seeded = {} if noise.secure else {"noise": "from a seed: not private"}
         return Spending(
-            estimator=self.estimator._name,
+            estimator=self.task.name,
             parameters={**{name: brief(value) for name, value in self._parameters().items()}, **seeded},
             schedule=(*map(str, lines), rest),
             adjacency=budget.adjacency,
@@ -441,15 +437,15 @@ class LearningInPartitions:
 
     Parameters
     ----------
-    estimator : estimator
-        As the user made it.
+    task : Task
+        With the parameters that the user gave.
     facts : FrameFacts
         What is public about the table.
     known : bool
         Whether that includes the number of records.
     """
 
-    estimator: Any
+    task: Any
     facts: FrameFacts
     known: bool
 
@@ -460,12 +456,12 @@ class LearningInPartitions:
             raise ValueError("The table does not tell its number of records; expected plan(n_samples, n_features).")
         return self._planned(self.facts, kept=True).report(n_classes, extra)
 
-    def fit(self, given: list[Any], **beside: Any) -> Any:
+    def fit(self, given: list[Any], **inputs: Any) -> Any:
         """Read the cells, pay for both stages, run them, and set all attributes at once; the second one reads again."""
         y, X = given.pop(), given.pop()
-        estimator, kept = self.estimator, is_dask(X) or X.cache is not None
+        task, kept = self.task, is_dask(X) or X.cache is not None
         self._refuse_groups()
-        if asks_for_data(estimator) or beside:
+        if asks_for_data(task) or inputs:
             raise TypeError(
                 "Columns are learnt from a table in partitions without callbacks that ask for X and y, and without further "
                 "inputs of fit; expected a full schema, or none of these."
@@ -474,7 +470,7 @@ class LearningInPartitions:
         checks = Checks(usual.read_targets, usual.described)
         with loaded_cells(X, y, self.facts, usual.plan.target, checks) as cells:
             learning = self._planned(replace(self.facts, n_samples=cells.rows.n_samples), kept)
-            estimator._budget(cells.rows.n_samples)  # which warns if it is weak
+            task.budget(cells.rows.n_samples)  # which warns if it is weak
             if cells.labels is not None:
                 check_label_set(cells.labels)
 
@@ -489,9 +485,9 @@ class LearningInPartitions:
 
     def _refuse_groups(self) -> None:
         """Raise TypeError for an estimator that takes groups."""
-        if self.estimator._takes_groups:
+        if self.task.takes_groups:
             raise TypeError(
-                f"{type(self.estimator).__name__} takes groups, which cannot be read together with columns that are learnt from "
+                f"{self.task.kind} takes groups, which cannot be read together with columns that are learnt from "
                 "a table in partitions; expected a schema of all columns, such as LearnedSchema() learns with a budget of its "
                 "own, or a data frame in memory."
             )
@@ -500,10 +496,10 @@ class LearningInPartitions:
         """Plan both stages; refuse a solver that needs a table in memory."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit and the report plan it once more
-            learning = Learning.planned(self.estimator, facts)
+            learning = Learning.planned(self.task, facts)
             for of_text in (LIKELY, MANY):
                 *_, plan = learning.second_plan(None, of_text)
-                refuse_partitions(plan, type(self.estimator).__name__, kept)
+                refuse_partitions(plan, self.task.kind, kept)
         return learning
 
 

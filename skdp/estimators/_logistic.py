@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp.estimators._classifier import DPProbabilisticClassifier
-from skdp.estimators._inference import InferenceMixin
+from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
+from skdp.estimators._inference import InferenceMixin, InferenceTask
 from skdp.estimators._plan import Plan
 from skdp.estimators._sample_weight import WeightedMixin
 from skdp.estimators._shrunk_indicators import shrunk_indicators
@@ -14,6 +14,13 @@ from skdp.privacy.oracle import Oracle
 from skdp.solvers import Solver, SolverResult
 
 __all__ = ["DPLogisticRegression"]
+
+
+class LogisticTask(InferenceTask, ProbabilisticTask):
+    """Task of a logistic regression: shrink the effects of indicators."""
+
+    def solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
+        return shrunk_indicators(self.row_schema, super().solved(plan, oracle, rng))
 
 
 class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassifier):
@@ -169,6 +176,8 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
     1.000
     """
 
+    _task_class = LogisticTask
+
     @explain_refusals
     def __init__(
         self,
@@ -210,6 +219,3 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
         self.inference = inference
         self.random_state = random_state
         self.verbose = verbose
-
-    def _solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
-        return shrunk_indicators(self._prepared_by(), super()._solved(plan, oracle, rng))

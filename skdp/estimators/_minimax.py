@@ -12,6 +12,7 @@ from skdp._validation import shown
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._dry_run import try_saddle
 from skdp.estimators._plan import Plan
+from skdp.estimators._task import Task
 from skdp.estimators._unsupported import explain_refusals
 from skdp.minimax import SaddleProblem
 from skdp.minimax._validation import check_sizes
@@ -20,6 +21,61 @@ from skdp.privacy.errors import silent
 from skdp.solvers import MinimaxProblem, NoLoss, Problem, Solver, SolverResult
 
 __all__ = ["DPMinimax"]
+
+
+class MinimaxTask(Task):
+    """Task of a saddle problem of the user."""
+
+    saddle: Any
+
+    learns_by_default = False
+    bounding: ClassVar[tuple[str, ...]] = ("data_norm",)
+    feature_bounds: Any = None  # what other estimators have as parameters
+    clip_norm: Any = None
+    fit_intercept: Any = False
+    intercept_scaling: Any = 1.0
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if not isinstance(self.saddle, SaddleProblem) and not callable(self.saddle):
+            raise TypeError(
+                f"saddle={shown(self.saddle)}; expected a SaddleProblem, or what makes one of the number of features."
+            )
+
+    def _saddle(self, n_features: int) -> SaddleProblem:
+        saddle = self.saddle if isinstance(self.saddle, SaddleProblem) else self.saddle(n_features)
+        if not isinstance(saddle, SaddleProblem):
+            raise TypeError(f"saddle({n_features}) returned {shown(saddle)}; expected a SaddleProblem.")
+        check_sizes(saddle)
+        return saddle
+
+    def read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
+        y = np.zeros(len_of(X)) if y is None else y
+        return read_regression_table(scratch, X, y, 0.0, 1.0, bounded=False)
+
+    def target_reader(self) -> TargetReader:
+        return TargetReader(0.0, 1.0, bounded=False, optional=True)
+
+    def problem_of(self, facts: Facts) -> Problem:
+        n_samples, n_features = facts.n_samples, facts.n_features
+        saddle = self._saddle(n_features)
+        problem = MinimaxProblem(
+            n_samples=n_samples,
+            n_features=n_features,
+            loss=NoLoss(saddle.name),
+            budget=Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples),
+            data_norm=math.sqrt(n_features) if self.data_norm is None else float(self.data_norm),
+            intercept_scaling=0.0,
+            saddle=saddle,
+        )
+        try_saddle(problem, sparse_rows=facts.storage != "dense")
+        return problem
+
+    def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        return {"primal_": result.coef[:, 0].copy(), "dual_": result.dual}
+
+    def assumed_of_y(self) -> str:
+        return "every target, where there are any, is a finite number"
 
 
 class DPMinimax(DPEstimator):
@@ -131,12 +187,8 @@ class DPMinimax(DPEstimator):
     (2,)
     """
 
-    _learns_by_default = False
-    _bounding: ClassVar[tuple[str, ...]] = ("data_norm",)
-    feature_bounds: Any = None  # what other estimators have as parameters
-    clip_norm: Any = None
-    fit_intercept: Any = False
-    intercept_scaling: Any = 1.0
+    _task_class = MinimaxTask
+
     _refused: ClassVar[dict[str, str]] = {
         "classes": "targets are numbers here; encode labels by a public rule first",
         "feature_bounds": "data_norm bounds the length of a row; bounds of features are the problem's",
@@ -190,45 +242,3 @@ class DPMinimax(DPEstimator):
         """
         with silent():
             return self._fit(X, y, unsupported)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not isinstance(self.saddle, SaddleProblem) and not callable(self.saddle):
-            raise TypeError(
-                f"saddle={shown(self.saddle)}; expected a SaddleProblem, or what makes one of the number of features."
-            )
-
-    def _saddle(self, n_features: int) -> SaddleProblem:
-        saddle = self.saddle if isinstance(self.saddle, SaddleProblem) else self.saddle(n_features)
-        if not isinstance(saddle, SaddleProblem):
-            raise TypeError(f"saddle({n_features}) returned {shown(saddle)}; expected a SaddleProblem.")
-        check_sizes(saddle)
-        return saddle
-
-    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        y = np.zeros(len_of(X)) if y is None else y
-        return read_regression_table(scratch, X, y, 0.0, 1.0, bounded=False)
-
-    def _target_reader(self) -> TargetReader:
-        return TargetReader(0.0, 1.0, bounded=False, optional=True)
-
-    def _problem_of(self, facts: Facts) -> Problem:
-        n_samples, n_features = facts.n_samples, facts.n_features
-        saddle = self._saddle(n_features)
-        problem = MinimaxProblem(
-            n_samples=n_samples,
-            n_features=n_features,
-            loss=NoLoss(saddle.name),
-            budget=Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples),
-            data_norm=math.sqrt(n_features) if self.data_norm is None else float(self.data_norm),
-            intercept_scaling=0.0,
-            saddle=saddle,
-        )
-        try_saddle(problem, sparse_rows=facts.storage != "dense")
-        return problem
-
-    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        return {"primal_": result.coef[:, 0].copy(), "dual_": result.dual}
-
-    def _assumed_of_y(self) -> str:
-        return "every target, where there are any, is a finite number"

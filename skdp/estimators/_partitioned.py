@@ -82,7 +82,7 @@ def in_partitions(X: Any) -> bool:
     return isinstance(X, Table) or is_dask(X)
 
 
-def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
+def read_partitions(task: Any, X: Any, y: Any) -> PartitionedTable:
     """Check a training table in partitions, in one pass over the data; learn only what is public about it."""
     client = current_client() if is_dask(X) else None
     if is_dask(X):
@@ -92,21 +92,21 @@ def read_partitions(estimator: Any, X: Any, y: Any) -> PartitionedTable:
             "y is given beside a table in partitions, which names its own target; expected fit(table) of the estimator or of a "
             "pipeline. Other estimators around it, such as VotingClassifier, need a table in memory."
         )
-    if asks_for_data(estimator):
+    if asks_for_data(task):
         raise TypeError("A callback asks for X and y; a table in partitions has none to give. Use callbacks that do not.")
-    _refuse_early(estimator, X)
-    reader = estimator._part_reader(X)
+    _refuse_early(task, X)
+    reader = task.part_reader(X)
     if client is not None:
-        return _read_on_cluster(estimator, X, reader, client)
-    stream = Stream(X, reader, estimator._takes_groups, partial(_type_of_labels, estimator, X))
+        return _read_on_cluster(task, X, reader, client)
+    stream = Stream(X, reader, task.takes_groups, partial(_type_of_labels, task, X))
     engine = ThreadEngine(stream.chunks, X.cache is not None)
     try:
-        if tells_partitions(estimator):
-            engine.on_partition = PartitionProgress(estimator, "read", None if None in X.shape else number_of_chunks(*X.shape))
+        if tells_partitions(task):
+            engine.on_partition = PartitionProgress(task, "read", None if None in X.shape else number_of_chunks(*X.shape))
         kind = _stored(X)
         loaded = engine.load(None if kind is None or X.shape[1] is None else X.shape[1] * kind.itemsize, X.shape[0])
-        if tells_partitions(estimator):
-            engine.on_partition = PartitionProgress(estimator, "summed", len(loaded))
+        if tells_partitions(task):
+            engine.on_partition = PartitionProgress(task, "summed", len(loaded))
         facts = stream.facts(sum(part.n_rows for part in loaded))
         if getattr(reader, "n_samples", facts.n_samples) != facts.n_samples:  # what was planned for the number that was known
             raise SourceError("The source has another number of records than before: it has changed. Nothing was charged.")
@@ -137,27 +137,27 @@ def _public(table: Table, facts: Facts, number: int) -> Partitions:
     return Partitions(table.source.description, number, n_bytes, "a private file" if table.cache else None)
 
 
-def _type_of_labels(estimator: Any, table: Table, first: np.dtype[Any]) -> np.dtype[Any]:
+def _type_of_labels(task: Any, table: Table, first: np.dtype[Any]) -> np.dtype[Any]:
     """Return the public dtype of the labels: that of stated classes, which is that of the first part, or of y."""
-    reads = hasattr(estimator, "_label_set") and estimator._label_set() is None
+    reads = hasattr(task, "label_set") and task.label_set() is None
     return dtype_of_labels(table.source, first) if reads else first
 
 
-def _read_on_cluster(estimator: Any, table: Table, reader: Callable[[Any, Any], Part], client: Any) -> PartitionedTable:
+def _read_on_cluster(task: Any, table: Table, reader: Callable[[Any, Any], Part], client: Any) -> PartitionedTable:
     """Read a Dask collection on the workers of a cluster."""
     from skdp.privacy.engines.dask import DaskEngine
 
-    if estimator._takes_groups:
+    if task.takes_groups:
         raise TypeError(
             "Groups are taken from tables of skdp.data, such as skdp.data.parquet; expected one of these, or no groups."
         )
     engine = DaskEngine(client, table.source.parts, PartReading(reader))  # type: ignore[attr-defined]
     try:
-        if tells_partitions(estimator):
-            engine.on_partition = PartitionProgress(estimator, "read", len(table.source.parts))  # type: ignore[attr-defined]
+        if tells_partitions(task):
+            engine.on_partition = PartitionProgress(task, "read", len(table.source.parts))  # type: ignore[attr-defined]
         loaded = engine.load()
-        if tells_partitions(estimator):
-            engine.on_partition = PartitionProgress(estimator, "summed", len(loaded))
+        if tells_partitions(task):
+            engine.on_partition = PartitionProgress(task, "summed", len(loaded))
         known = [part.public for part in loaded if part.n_rows]
         n_samples = sum(part.n_rows for part in loaded)
         if n_samples < 2:
@@ -172,7 +172,7 @@ def _read_on_cluster(estimator: Any, table: Table, reader: Callable[[Any, Any], 
         lookups: list[np.ndarray | None] = [None] * len(loaded)
         if facts.classes is not None:
             found = set().union(*(part.classes.tolist() for part in known))
-            labels = sorted_labels(found, _type_of_labels(estimator, table, facts.classes.dtype))
+            labels = sorted_labels(found, _type_of_labels(task, table, facts.classes.dtype))
             check_label_set(labels)
             lookups = [np.searchsorted(labels, part.public.classes.tolist()) if part.n_rows else None for part in loaded]
         facts = replace(facts, n_samples=n_samples, classes=labels)
@@ -326,17 +326,17 @@ def agreed(first: Facts | None, part: Facts) -> Facts:
     return first if first.classes is None or first.classes.size else part
 
 
-def _refuse_early(estimator: Any, table: Table) -> None:
+def _refuse_early(task: Any, table: Table) -> None:
     """Refuse a solver that needs a table in memory before the table is read: that depends on no number of records or columns."""
     n_samples, n_features = table.shape
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the budget: the number of records may be another
-            classes = estimator._planned_classes(None)[0]
-            plan = estimator._plan_of(Facts(n_samples or USUAL[0], n_features or USUAL[1], classes=classes))
+            classes = task.planned_classes(None)[0]
+            plan = task.plan_of(Facts(n_samples or USUAL[0], n_features or USUAL[1], classes=classes))
     except Exception:  # the plan of the table will say what is wrong
         return
-    refuse_partitions(plan, type(estimator).__name__, table.cache is not None)
+    refuse_partitions(plan, task.kind, table.cache is not None)
 
 
 def _preceded(first: Chunk, others: Iterator[Chunk]) -> Iterator[Chunk]:

@@ -56,20 +56,20 @@ class PlannedFit:
     columns: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, estimator: Any, facts: Facts, noise: NoiseSource | None = None, owner: Any = None) -> "PlannedFit":
+    def of(cls, task: Any, facts: Facts, of_stage: NoiseSource | None = None) -> "PlannedFit":
         """Plan a fit from public facts, and warn if noise is likely to drown the signal.
 
-        ``noise`` is the source of an earlier stage of the fit, and ``owner`` the estimator that the user fits, if it is another.
+        ``of_stage`` is the source of noise of an earlier stage of the fit, if there was one.
         """
-        plan = _plan(estimator, facts)
-        noise = NoiseSource(estimator.random_state) if noise is None else noise
-        rng = _public_generator(estimator.random_state, noise)
-        statement = report(estimator, plan, noise, facts, as_given=owner is None)
-        progress = Progress(estimator if owner is None else owner, len(plan.schedule), estimator.verbose)
-        if facts.classes is not None and owner is None and estimator._label_set() is None:
+        plan = _plan(task, facts)
+        noise = NoiseSource(task.random_state) if of_stage is None else of_stage
+        rng = _public_generator(task.random_state, noise)
+        statement = report(task, plan, noise, facts, as_given=of_stage is None)
+        progress = Progress(task.user_model, len(plan.schedule), task.verbose)
+        if facts.classes is not None and of_stage is None and task.label_set() is None:
             warn_of_many_labels(facts.classes)
-        if estimator._warns_of_noise:
-            warn_of_low_signal(estimator, facts, plan)
+        if task.warns_of_noise:
+            warn_of_low_signal(task, facts, plan)
         return cls(facts, plan, noise, rng, statement, progress)
 
     @property
@@ -107,18 +107,17 @@ def warn_of_many_labels(labels: np.ndarray) -> None:
         )
 
 
-def _plan(estimator: Any, facts: Facts) -> Plan:
+def _plan(task: Any, facts: Facts) -> Plan:
     """Return the plan for a table; put bounds that are given by name in the order of its columns."""
-    bounds = estimator.feature_bounds
+    bounds = task.feature_bounds
     warn_of_two_numbers(bounds, facts.n_features)
     if isinstance(bounds, Mapping):
-        estimator = estimator._scratch()
         names = column_labels(facts.feature_names, facts.n_features)
-        estimator.feature_bounds = check_feature_bounds(bounds, facts.n_features, names)
-    plan = estimator._plan_of(facts)
+        task = task.replaced(feature_bounds=check_feature_bounds(bounds, facts.n_features, names))
+    plan = task.plan_of(facts)
     if facts.partitions is not None:
-        refuse_partitions(plan, type(estimator).__name__, facts.partitions.kept is not None)
-    return replace(plan, scaling=estimator._scaling(facts))
+        refuse_partitions(plan, task.kind, facts.partitions.kept is not None)
+    return replace(plan, scaling=task.scaling(facts))
 
 
 def _public_generator(random_state: Any, noise: NoiseSource) -> np.random.Generator:

@@ -13,8 +13,8 @@ __all__ = ["check_interactions", "check_public_columns", "named_columns", "named
 PAIRS = "expected a list of pairs of different columns, such as [('age', 'job')], each pair once"
 
 
-def check_public_columns(schema: Any, feature_bounds: Any) -> Schema | None:
-    """Check both parameters, at most one of which may be given, and return the schema or None.
+def check_public_columns(schema: Schema | None, feature_bounds: Any) -> Schema | None:
+    """Check both, at most one of which may be given, and return the schema or None.
 
     Raises
     ------
@@ -28,16 +28,16 @@ def check_public_columns(schema: Any, feature_bounds: Any) -> Schema | None:
         raise ValueError(
             f"feature_bounds={shown(feature_bounds)} beside schema=...; expected one of them: a schema has the bounds of numbers."
         )
-    return Schema.read(schema)
+    return schema
 
 
-def public_columns(schema: Any, feature_bounds: Any, n_features: int, names: Sequence[str] | None = None) -> Schema:
+def public_columns(schema: Schema | None, feature_bounds: Any, n_features: int, names: Sequence[str] | None = None) -> Schema:
     """Return the public facts about the columns: the schema, or the bounds of a table of numbers.
 
     Parameters
     ----------
-    schema : path-like, dict, Schema or None
-        As given to the estimator.
+    schema : Schema or None
+        Of the estimator.
     feature_bounds : float, array-like, dict or None
         As given to the estimator; None means 1.
     n_features : int

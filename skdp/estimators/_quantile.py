@@ -3,13 +3,30 @@
 from typing import Any, ClassVar
 
 from skdp._validation import check_number
-from skdp.estimators._regressor import DPRegressor
+from skdp.estimators._regressor import DPRegressor, RegressionTask
 from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Quantile
 from skdp.privacy.queries import Loss
 from skdp.solvers import Solver
 
 __all__ = ["DPQuantileRegressor"]
+
+
+class QuantileTask(RegressionTask):
+    """Task of a quantile regression: its loss."""
+
+    quantile: Any
+
+    loss = "quantile"
+    losses: ClassVar[tuple[str, ...]] = ("quantile",)
+    stays_in_reach: ClassVar[bool] = True
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        check_number("quantile", self.quantile, above=0.0, below=1.0)
+
+    def _loss(self) -> Loss:
+        return Quantile(float(self.quantile))
 
 
 class DPQuantileRegressor(DPRegressor):
@@ -153,9 +170,7 @@ class DPQuantileRegressor(DPRegressor):
     True
     """
 
-    loss = "quantile"
-    _losses: ClassVar[tuple[str, ...]] = ("quantile",)
-    _stays_in_reach: ClassVar[bool] = True
+    _task_class = QuantileTask
 
     @explain_refusals
     def __init__(
@@ -194,10 +209,3 @@ class DPQuantileRegressor(DPRegressor):
         self.intercept_scaling = intercept_scaling
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("quantile", self.quantile, above=0.0, below=1.0)
-
-    def _loss(self) -> Loss:
-        return Quantile(float(self.quantile))

@@ -8,15 +8,30 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Facts
 from skdp._validation import check_number
-from skdp.estimators._inference import InferenceMixin
+from skdp.estimators._inference import InferenceMixin, InferenceTask
 from skdp.estimators._plan import Plan
-from skdp.estimators._regressor import DPRegressor
+from skdp.estimators._regressor import DPRegressor, RegressionTask
 from skdp.estimators._sample_weight import WeightedMixin
 from skdp.estimators._unsupported import explain_refusals
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import Solver, SolverResult, Uncertainty
 
 __all__ = ["DPLinearRegression"]
+
+
+class LinearTask(InferenceTask, RegressionTask):
+    """Task of a linear regression: several targets, and the uncertainty of the coefficients."""
+
+    takes_several = True
+
+    def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        model = super().model(plan, result, facts)
+        if result.uncertainty is not None and np.ndim(model["coef_"]) == 1:
+            (centre, unit), uncertainty = self.units(), result.uncertainty
+            if plan.scaling is not None:
+                uncertainty = replace(uncertainty, geometry=plan.scaling.geometry(uncertainty.geometry))
+            model["uncertainty_"] = replace(uncertainty, offset=centre, unit=unit)
+        return model
 
 
 class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
@@ -168,7 +183,7 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
     (5, 2)
     """
 
-    _takes_several = True
+    _task_class = LinearTask
 
     @explain_refusals
     def __init__(
@@ -280,12 +295,3 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
         if not hasattr(self, "uncertainty_"):
             raise AttributeError("The solver of this fit tells no uncertainty; expected solver='whitened_gd', which does.")
         return self.uncertainty_
-
-    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
-        model = super()._model(plan, result, facts)
-        if result.uncertainty is not None and np.ndim(model["coef_"]) == 1:
-            (centre, unit), uncertainty = self._units(), result.uncertainty
-            if plan.scaling is not None:
-                uncertainty = replace(uncertainty, geometry=plan.scaling.geometry(uncertainty.geometry))
-            model["uncertainty_"] = replace(uncertainty, offset=centre, unit=unit)
-        return model

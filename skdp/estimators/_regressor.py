@@ -27,12 +27,13 @@ from skdp.estimators._learnt import LOSSES_OF_A_UNIT, learning_of
 from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
+from skdp.estimators._task import Task
 from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, SquaredDistance, Tukey, Welsch
 from skdp.privacy.errors import silent, warn
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult
 
-__all__ = ["DPRegressor"]
+__all__ = ["DPRegressor", "RegressionTask"]
 
 # Norm of a row divided by data_norm up to which predictions follow the line if y has no public range. The fit scales rows to this
 # norm; a larger value lets predictions for longer rows go farther.
@@ -47,94 +48,24 @@ SHORT_THRESHOLD = 0.15
 USUAL_THRESHOLD = 0.5
 
 
-class DPRegressor(RegressorMixin, DPEstimator):
-    """Base of the linear regressors: one raw prediction, in a unit that public facts set.
+class RegressionTask(Task):
+    """Task of a linear regressor: the range and the unit of the targets."""
 
-    The solver's unit of y is half the width of ``target_bounds``, around their middle; without bounds it is the threshold of the
-    loss. Subclasses declare the parameter ``target_bounds`` in addition to those of `DPEstimator`, and some ``loss`` and
-    ``threshold``.
-    """
+    target_bounds: Any
 
     loss: Any = "squared"
     threshold: Any = None
-    _losses: ClassVar[tuple[str, ...]] = ("squared",)
-    _stays_in_reach: ClassVar[bool] = False  # whether predictions have a range even without target_bounds
-    _takes_several: ClassVar[bool] = False  # whether y may have a column for each of several targets
+    losses: ClassVar[tuple[str, ...]] = ("squared",)
+    stays_in_reach: ClassVar[bool] = False  # whether predictions have a range even without target_bounds
+    takes_several: ClassVar[bool] = False  # whether y may have a column for each of several targets
 
-    @abstractmethod
-    def __init__(self) -> None: ...
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: the score on scikit-learn's small test tables is poor because of the noise alone."""
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = self._is_noisy()
-        tags.target_tags.multi_output = self._takes_several and not getattr(self, "inference", False)
-        return tags
-
-    @with_callbacks
-    def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
-        """Fit the model, spending the budget once.
-
-        Parameters
-        ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
-        y : array-like of shape (n_samples,)
-            Targets, finite numbers. `DPLinearRegression` also takes the shape (n_samples, n_targets).
-        **unsupported : dict
-            ``sample_weight``, array-like of shape (n_samples,), where ``max_sample_weight`` is given: weights of the records,
-            which are private. Refused else, as all other arguments: they raise a TypeError with the reason.
-
-        Returns
-        -------
-        self
-            The fitted estimator. An interrupted fit leaves it unchanged.
-        """
-        with silent():
-            self._check_several(X, y)
-            return self._fit(X, y, unsupported)
-
-    @takes_tables
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted target of each record, clipped to ``target_bounds_`` unless that is None.
-
-        Parameters
-        ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records, used as given: rows are not clipped.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Predicted targets, in the units of y.
-        """
-        check_is_fitted(self)
-        return self._in_bounds(self._raw(X))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return R squared of the predictions, without noise; a table in partitions may name y."""
-        X, y = scored(X, y)
-        numbers = quoting_no_data(y, lambda: np.asarray(y, dtype=np.float64))
-        return float(super().score(X, numbers, sample_weight))
-
-    def _raw(self, X: Any) -> np.ndarray:
-        """Return the predictions for a table before they are clipped."""
-        return self._raw_of(self._rows_of(X))
-
-    def _raw_of(self, rows: Any) -> np.ndarray:
-        """Return the predictions for prepared rows before they are clipped."""
-        return raw_predictions(rows, self.coef_.T, self.intercept_)
-
-    def _in_bounds(self, predictions: np.ndarray) -> np.ndarray:
-        return predictions if self.target_bounds_ is None else np.clip(predictions, *np.transpose(self.target_bounds_))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not isinstance(self.loss, str) or self.loss not in self._losses:
-            raise ValueError(f"loss={shown(self.loss)}; expected one of {sorted(self._losses)}.")
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if not isinstance(self.loss, str) or self.loss not in self.losses:
+            raise ValueError(f"loss={shown(self.loss)}; expected one of {sorted(self.losses)}.")
         if self.threshold is not None:
             check_scale("threshold", self.threshold)
-        given = self._given_bounds()
+        given = self.given_bounds()
         if given is None:
             self._warn_without_bounds()
         else:
@@ -184,12 +115,12 @@ class DPRegressor(RegressorMixin, DPEstimator):
             UserWarning,
         )
 
-    def _check_several(self, X: Any, y: Any) -> None:
+    def check_several(self, X: Any, y: Any) -> None:
         """Raise TypeError or ValueError if several targets do not go with the parameters or with X."""
         n_pairs = len(self._bounds_of_each(self.target_bounds))
         if n_pairs and in_partitions(X):
             raise ValueError("target_bounds for several targets, and a table in partitions; expected a table in memory.")
-        n_targets = number_of_targets(y) if self._user_model._takes_several else None
+        n_targets = number_of_targets(y) if self.user_model._task_class.takes_several else None
         if n_pairs and n_targets != n_pairs:
             raise ValueError(f"target_bounds has {n_pairs} pairs; expected a y with as many columns, or one pair (low, high).")
         if n_targets is None:
@@ -205,7 +136,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
     def _bounds_of_each(self, given: Any) -> list[Any]:
         """Return the pairs of a range of y that has one for each of several targets; none if it has not."""
         kinds = (list, tuple, np.ndarray)
-        listed = self._user_model._takes_several and isinstance(given, kinds) and getattr(given, "ndim", 1) > 0
+        listed = self.user_model._task_class.takes_several and isinstance(given, kinds) and getattr(given, "ndim", 1) > 0
         return list(given) if listed and all(isinstance(pair, kinds) for pair in given) else []
 
     def _checked_bounds(self, given: Any) -> Any:
@@ -216,17 +147,17 @@ class DPRegressor(RegressorMixin, DPEstimator):
 
     def _bounds(self) -> Any:
         """Return the public range of y, or None; the squared loss, whose slope is unbounded, always has one."""
-        given = self._given_bounds()
+        given = self.given_bounds()
         if given is None:
             return USUAL_RANGE if self.loss == "squared" else None
         return self._checked_bounds(given)
 
-    def _given_bounds(self) -> Any:
+    def given_bounds(self) -> Any:
         """Return the range of y that the user gave, perhaps in the schema, or None."""
-        facts = self._stated() if self.target_bounds is None else None
+        facts = self.input_schema if self.target_bounds is None else None
         return self.target_bounds if facts is None else facts.target_bounds
 
-    def _units(self, n_targets: int | None = None) -> tuple[Any, Any]:
+    def units(self, n_targets: int | None = None) -> tuple[Any, Any]:
         """Return the centre and the unit of the targets; without an intercept the centre is 0.
 
         Those of several targets are arrays. The vector of targets has norm at most 1 in these units, because each of q is in
@@ -253,52 +184,128 @@ class DPRegressor(RegressorMixin, DPEstimator):
         """Return the threshold in the solver's unit of y."""
         if self.threshold is None:
             return 1.0 if self._bounds() is None else USUAL_THRESHOLD
-        return float(self.threshold) / self._units()[1]
+        return float(self.threshold) / self.units()[1]
 
     def _loss(self) -> Loss:
         if self.loss in ROBUST:
             return ROBUST[self.loss](self._threshold())
         return Absolute() if self.loss == "absolute" else Squared()
 
-    def _read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        units = self._units(number_of_targets(y) if self._user_model._takes_several else None)
+    def read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
+        units = self.units(number_of_targets(y) if self.user_model._task_class.takes_several else None)
         return read_regression_table(scratch, X, y, *units, bounded=self._bounds() is not None)
 
-    def _target_reader(self) -> Callable[[Any, Any], Part]:
-        return TargetReader(*self._units(), bounded=self._bounds() is not None)
+    def target_reader(self) -> Callable[[Any, Any], Part]:
+        return TargetReader(*self.units(), bounded=self._bounds() is not None)
 
-    def _problem_of(self, facts: Facts) -> Problem:
+    def problem_of(self, facts: Facts) -> Problem:
         bound, n_targets = math.inf if self._bounds() is None else 1.0, self._n_targets(facts)
         loss = self._loss() if n_targets is None else SquaredDistance(n_targets)
         if n_targets is not None and getattr(self, "inference", False):
             raise ValueError("inference=True takes one target, a vector y; for several, expected inference=False.")
         return self._problem(facts.n_samples, facts.n_features, loss, target_bound=bound)
 
-    def _described(self, plan: Plan) -> dict[str, Any]:
+    def described(self, plan: Plan) -> dict[str, Any]:
         several = {"n_targets": plan.problem.loss.n_outputs} if isinstance(plan.problem.loss, SquaredDistance) else {}
-        return {**super()._described(plan), **several}
+        return {**super().described(plan), **several}
 
-    def _model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+    def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         bounds = self._bounds()
         if (n_targets := self._n_targets(facts)) is not None:
-            coef, intercepts = self._coefficients(plan, result.coef)
+            coef, intercepts = self.coefficients(plan, result.coef)
             return {"coef_": coef, "intercept_": intercepts, "target_bounds_": np.array(np.broadcast_to(bounds, (n_targets, 2)))}
-        (coef,), (intercept,) = self._coefficients(plan, result.coef)
-        if bounds is None and self._stays_in_reach:
+        (coef,), (intercept,) = self.coefficients(plan, result.coef)
+        if bounds is None and self.stays_in_reach:
             bounds = self._reach(plan, result.coef)
         return {"coef_": coef, "intercept_": np.float64(intercept), "target_bounds_": bounds}
 
     def _reach(self, plan: Plan, coef: np.ndarray) -> tuple[float, float]:
         """Return the range of predictions for rows of norm up to `REACH * data_norm`, from public facts and releases."""
         (weights,), (middle,) = plan.problem.unpack(coef)
-        centre, unit = self._units()
+        centre, unit = self.units()
         width = unit * REACH * plan.problem.data_norm * math.hypot(*weights.tolist())
         return centre + unit * float(middle) - width, centre + unit * float(middle) + width
 
-    def _assumed_of_y(self) -> str:
+    def assumed_of_y(self) -> str:
         if self._bounds() is None:
             return "every target is a finite number"
         return "every target is a finite number, and what lies outside of target_bounds is clipped to them"
+
+
+class DPRegressor(RegressorMixin, DPEstimator):
+    """Base of the linear regressors: one raw prediction, in a unit that public facts set.
+
+    The solver's unit of y is half the width of ``target_bounds``, around their middle; without bounds it is the threshold of the
+    loss. Subclasses declare the parameter ``target_bounds`` in addition to those of `DPEstimator`, and some ``loss`` and
+    ``threshold``.
+    """
+
+    @abstractmethod
+    def __init__(self) -> None: ...
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: the score on scikit-learn's small test tables is poor because of the noise alone."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = self._is_noisy()
+        tags.target_tags.multi_output = self._task_class.takes_several and not getattr(self, "inference", False)
+        return tags
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
+        """Fit the model, spending the budget once.
+
+        Parameters
+        ----------
+        X : array-like, CSR or CSC of shape (n_samples, n_features)
+            Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
+        y : array-like of shape (n_samples,)
+            Targets, finite numbers. `DPLinearRegression` also takes the shape (n_samples, n_targets).
+        **unsupported : dict
+            ``sample_weight``, array-like of shape (n_samples,), where ``max_sample_weight`` is given: weights of the records,
+            which are private. Refused else, as all other arguments: they raise a TypeError with the reason.
+
+        Returns
+        -------
+        self
+            The fitted estimator. An interrupted fit leaves it unchanged.
+        """
+        with silent():
+            self._task().check_several(X, y)
+            return self._fit(X, y, unsupported)
+
+    @takes_tables
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted target of each record, clipped to ``target_bounds_`` unless that is None.
+
+        Parameters
+        ----------
+        X : array-like, CSR or CSC of shape (n_samples, n_features)
+            Records, used as given: rows are not clipped.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predicted targets, in the units of y.
+        """
+        check_is_fitted(self)
+        return self._in_bounds(self._raw(X))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return R squared of the predictions, without noise; a table in partitions may name y."""
+        X, y = scored(X, y)
+        numbers = quoting_no_data(y, lambda: np.asarray(y, dtype=np.float64))
+        return float(super().score(X, numbers, sample_weight))
+
+    def _raw(self, X: Any) -> np.ndarray:
+        """Return the predictions for a table before they are clipped."""
+        return self._raw_of(self._rows_of(X))
+
+    def _raw_of(self, rows: Any) -> np.ndarray:
+        """Return the predictions for prepared rows before they are clipped."""
+        return raw_predictions(rows, self.coef_.T, self.intercept_)
+
+    def _in_bounds(self, predictions: np.ndarray) -> np.ndarray:
+        return predictions if self.target_bounds_ is None else np.clip(predictions, *np.transpose(self.target_bounds_))
 
 
 def _checked_pair(place: int, pair: Any) -> Any:

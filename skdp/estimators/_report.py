@@ -47,31 +47,31 @@ USELESS = 0.5  # noise divided by signal above which 9 fits in 10 are constants;
 
 
 def report(
-    estimator: Any, plan: Plan, noise: NoiseSource, facts: Facts, planned: bool = False, as_given: bool = False
+    task: Any, plan: Plan, noise: NoiseSource, facts: Facts, planned: bool = False, as_given: bool = False
 ) -> PrivacyReport:
     """Return the privacy report of a fit, or of a planned fit; ``as_given`` tells that its schema was not learnt within it."""
     problem, schema = plan.problem, (facts.schema or facts.stated) if as_given else None
     return PrivacyReport(
-        estimator=estimator._name,
+        estimator=task.name,
         planned=planned,
         budget=problem.budget,
         adjacency_in_words=ADJACENCIES[problem.budget.adjacency] + (OF_ITS_GROUP if _grouped(problem) else ""),
         spent=spent(plan.schedule, plan.scale, problem.budget),
         solver=plan.solver.name,
-        solver_title=estimator._solver_title(plan),
+        solver_title=task.solver_title(plan),
         solver_reason=plan.reason,
         releases=describe_releases(plan.schedule, plan.scale, problem.budget, plan.rounding_allowances),
         reproducible_noise=not noise.secure,
-        noise_size=_noise_size(plan) + estimator._outlook(plan),
+        noise_size=_noise_size(plan) + task.outlook(plan),
         public={
-            **_public_choice(estimator),
+            **_public_choice(task),
             **_public_table(plan, facts, planned),
-            **_public_choices(estimator, plan),
+            **_public_choices(task, plan),
             **({} if schema is None else {"schema": schema.to_dict()}),
         },
         assumptions=_assumptions(
             plan,
-            f"{estimator._assumed_of_x()}; {estimator._assumed_of_y()}",
+            f"{task.assumed_of_x()}; {task.assumed_of_y()}",
             facts.partitions,
             schema is not None and schema.has_learnt,
         ),
@@ -122,9 +122,9 @@ def _minimum_noise(plan: Plan) -> str:
     )
 
 
-def _public_choice(estimator: Any) -> dict[str, Any]:
-    choice = estimator._chosen_by
-    return {} if choice is None else {"family": f"{type(estimator).__name__}: {choice.reason}"}
+def _public_choice(task: Any) -> dict[str, Any]:
+    choice = task.chosen_by
+    return {} if choice is None else {"family": f"{task.kind}: {choice.reason}"}
 
 
 def _public_table(plan: Plan, facts: Facts, planned: bool) -> dict[str, Any]:
@@ -143,17 +143,17 @@ def _public_table(plan: Plan, facts: Facts, planned: bool) -> dict[str, Any]:
     return {**shape, "feature_names": names, **labels, **groups}
 
 
-def _public_choices(estimator: Any, plan: Plan) -> dict[str, Any]:
-    parameters = {name: brief(value) for name, value in estimator.get_params(deep=False).items() if name != "random_state"}
+def _public_choices(task: Any, plan: Plan) -> dict[str, Any]:
+    parameters = {name: brief(value) for name, value in task.estimator.get_params(deep=False).items() if name != "random_state"}
     problem = plan.problem
     chosen = {
-        "solver": parameters["solver"] if isinstance(estimator.solver, Solver) else repr(plan.solver),
+        "solver": parameters["solver"] if isinstance(task.solver, Solver) else repr(plan.solver),
         "data_norm": problem.data_norm,
         "clip_norm": problem.clip_norm if problem.clip_norm < math.inf else "set by earlier releases",
         "penalty": _penalty(plan),
         **_sample_weight(plan.problem),
-        **({} if problem.constraint is None else {"constraint": brief(estimator._constraint())}),
-        **estimator._described(plan),
+        **({} if problem.constraint is None else {"constraint": brief(task.constraint_set())}),
+        **task.described(plan),
     }
     passes = plan.schedule.passes
     return {

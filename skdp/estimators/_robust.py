@@ -2,11 +2,18 @@
 
 from typing import Any, ClassVar
 
-from skdp.estimators._regressor import ROBUST, DPRegressor
+from skdp.estimators._regressor import ROBUST, DPRegressor, RegressionTask
 from skdp.estimators._unsupported import explain_refusals
 from skdp.solvers import Solver
 
 __all__ = ["DPRobustRegressor"]
+
+
+class RobustTask(RegressionTask):
+    """Task of a robust regression: its losses."""
+
+    losses: ClassVar[tuple[str, ...]] = ("absolute", *ROBUST)
+    stays_in_reach: ClassVar[bool] = True
 
 
 class DPRobustRegressor(DPRegressor):
@@ -153,8 +160,7 @@ class DPRobustRegressor(DPRegressor):
     (3,)
     """
 
-    _losses: ClassVar[tuple[str, ...]] = ("absolute", *ROBUST)
-    _stays_in_reach: ClassVar[bool] = True
+    _task_class = RobustTask
 
     @explain_refusals
     def __init__(

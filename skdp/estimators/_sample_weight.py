@@ -19,18 +19,17 @@ class WeightedMixin:
     the name for a promise. AdaBoost, for one, computes weights of a record from all others. Metadata routing passes it on.
     """
 
-    _takes_weights: ClassVar[bool] = True
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sample_weight": None}
 
 
-def taken_weights(estimator: Any, given: dict[str, Any]) -> dict[str, Any]:
+def taken_weights(task: Any, given: dict[str, Any]) -> dict[str, Any]:
     """Take the weights out of further arguments of ``fit``, in a list from which the table takes them.
 
     Raises TypeError for weights without a public bound, and ValueError for a bound without weights.
     """
-    if not estimator._takes_weights:
+    if not task.takes_weights:
         return {}
-    name, weights, largest = type(estimator).__name__, given.pop("sample_weight", None), estimator.max_sample_weight
+    name, weights, largest = task.kind, given.pop("sample_weight", None), task.max_sample_weight
     if weights is None and largest is None:
         return {}
     if largest is None:
@@ -47,10 +46,10 @@ def taken_weights(estimator: Any, given: dict[str, Any]) -> dict[str, Any]:
     return {"sample_weight": [weights]}
 
 
-def refuse_weighted_partitions(estimator: Any) -> None:
+def refuse_weighted_partitions(task: Any) -> None:
     """Raise TypeError if weights would go with a table in partitions."""
-    if estimator.max_sample_weight is not None:
+    if task.max_sample_weight is not None:
         raise TypeError(
-            f"max_sample_weight={shown(estimator.max_sample_weight)} with a table in partitions, which has no weights; expected "
+            f"max_sample_weight={shown(task.max_sample_weight)} with a table in partitions, which has no weights; expected "
             "a table in memory, or None."
         )

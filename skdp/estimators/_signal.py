@@ -92,31 +92,31 @@ def _tilt(plan: Plan) -> float:
     return prediction_noise(plan)[0] / problem.row_norm * problem.alpha * math.sqrt(math.prod(problem.shape)) / problem.lipschitz
 
 
-def needed(estimator: Any, facts: Facts, plan: Plan, level: LevelOfFit | None = None) -> Needed | None:
+def needed(task: Any, facts: Facts, plan: Plan, level: LevelOfFit | None = None) -> Needed | None:
     """Return the number of records, or the epsilon, that the same estimator needs on such a table; None if it is unknown.
 
-    ``level`` returns the noise level for a number of records and an epsilon; None plans the estimator for them.
+    ``level`` returns the noise level for a number of records and an epsilon; None plans the task for them.
     """
-    n_samples, epsilon = facts.n_samples, float(estimator.epsilon)
+    n_samples, epsilon = facts.n_samples, float(task.epsilon)
     if not noise_level(plan):
         return None
-    level = level or partial(_level, estimator, facts)
+    level = level or partial(_level, task, facts)
     search = _nearby if plan.schedule.samples else _least
     records = search(lambda n: level(int(n), epsilon), n_samples, FEWEST_RECORDS, MOST_RECORDS)
     budget = search(lambda value: level(n_samples, value), epsilon, LEAST_EPSILON, MOST_EPSILON)
     return Needed(None if records is None else int(_rounded(records)), None if budget is None else _rounded(budget))
 
 
-def warn_of_low_signal(estimator: Any, facts: Facts, plan: Plan, level: LevelOfFit | None = None) -> None:
+def warn_of_low_signal(task: Any, facts: Facts, plan: Plan, level: LevelOfFit | None = None) -> None:
     """Warn, before anything is charged, if a fit is likely to be a constant, or lacks a part; ``level`` as `needed` takes it."""
     if noise_level(plan) < 1:
-        if left_out := estimator._left_out(plan):
+        if left_out := task.left_out(plan):
             warn(left_out, LowSignalWarning)
         return
-    problem, enough = plan.problem, needed(estimator, facts, plan, level)
+    problem, enough = plan.problem, needed(task, facts, plan, level)
     intervals = f". Intervals: {outlook}" if (outlook := plan.solver.outlook(problem)[1]) else ""
     warn(
-        f"Noise is likely to drown the signal of {problem.n_columns} features at epsilon={float(estimator.epsilon):g} and "
+        f"Noise is likely to drown the signal of {problem.n_columns} features at epsilon={float(task.epsilon):g} and "
         f"n_samples={problem.n_samples}: the model may be a constant, and the budget is spent all the same{intervals}. {enough}; "
         "fewer features or a smaller data_norm help, too. plan(n_samples, n_features) tells you this before a fit.",
         LowSignalWarning,
@@ -131,14 +131,13 @@ def _read(count: int, release: Release, n_samples: int) -> tuple[float, float]:
     return count, getattr(release.mechanism, "sampling_rate", 1.0) * n_samples
 
 
-def _level(estimator: Any, facts: Facts, n_samples: int, epsilon: float) -> float:
+def _level(task: Any, facts: Facts, n_samples: int, epsilon: float) -> float:
     """Return the noise level of a fit to ``n_samples`` records with this epsilon; infinite if no fit can be planned."""
-    other = estimator._scratch()
-    other.epsilon = epsilon
+    other = task.replaced(epsilon=epsilon)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return noise_level(other._plan_of(replace(facts, n_samples=n_samples, extra=facts.extra.resized(n_samples))))
+            return noise_level(other.plan_of(replace(facts, n_samples=n_samples, extra=facts.extra.resized(n_samples))))
         except (ValueError, PrivacyAccountingError):
             return math.inf
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from skdp._validation import shown
-from skdp.estimators._classifier import DPClassifier
+from skdp.estimators._classifier import ClassificationTask, DPClassifier
 from skdp.estimators._sample_weight import WeightedMixin
 from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Hinge, HuberHinge, SquaredHinge
@@ -13,6 +13,20 @@ from skdp.solvers import Solver
 __all__ = ["DPLinearSVC"]
 
 LOSSES = {loss.name: loss for loss in (Hinge, HuberHinge, SquaredHinge)}
+
+
+class SVCTask(ClassificationTask):
+    """Task of a support vector machine: its loss."""
+
+    loss: Any
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        if not isinstance(self.loss, str) or self.loss not in LOSSES:
+            raise ValueError(f"loss={shown(self.loss)}; expected one of {sorted(LOSSES)}.")
+
+    def _loss(self, n_classes: int) -> Loss:
+        return LOSSES[self.loss](1 if n_classes == 2 else n_classes)
 
 
 class DPLinearSVC(WeightedMixin, DPClassifier):
@@ -171,6 +185,8 @@ class DPLinearSVC(WeightedMixin, DPClassifier):
     1.000
     """
 
+    _task_class = SVCTask
+
     @explain_refusals
     def __init__(
         self,
@@ -212,11 +228,3 @@ class DPLinearSVC(WeightedMixin, DPClassifier):
         self.max_sample_weight = max_sample_weight
         self.random_state = random_state
         self.verbose = verbose
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not isinstance(self.loss, str) or self.loss not in LOSSES:
-            raise ValueError(f"loss={shown(self.loss)}; expected one of {sorted(LOSSES)}.")
-
-    def _loss(self, n_classes: int) -> Loss:
-        return LOSSES[self.loss](1 if n_classes == 2 else n_classes)

@@ -224,7 +224,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         bound = list(self._ledgers)
         for model in models:
             prefix, spender = _spender(model)
-            if (classes := spender._label_set()) is not None and len(classes) != 2:
+            if (classes := spender._task().label_set()) is not None and len(classes) != 2:
                 raise ValueError(f"A candidate has {len(classes)} classes; expected two, as scores are those of two classes.")
             if any(getattr(part, "_skl_callbacks", None) for part in _parts(model).values()):
                 raise TypeError(

@@ -63,7 +63,7 @@ def test_the_canary_of_a_regression_has_the_steepest_loss(loss, bounds, fit_inte
     else:
         model = DPRobustRegressor(4.0, loss=loss, threshold=2.0, target_bounds=bounds, fit_intercept=fit_intercept)
     canaries, problem = canaries_of(model, X, np.zeros(30)), planned(model, X, np.zeros(30)).problem
-    centre, unit = model._units()
+    centre, unit = model._task().units()
     low, high = bounds or (-8.0, 8.0)
     others = (np.append(rng.uniform(low, high, 5000), [low, high]) - centre) / unit
     slopes = problem.loss.derivative(np.zeros((5002, 1)), others)[:, 0]

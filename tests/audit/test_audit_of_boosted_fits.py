@@ -9,7 +9,7 @@ from skdp import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from skdp.audit._audit import lower_bound
 from skdp.audit._claim import Claim
 from skdp.estimators import _plan
-from skdp.estimators.boosting import _base
+from skdp.estimators.boosting import _task
 from skdp.estimators.boosting._rule import Rule
 from skdp.estimators.boosting._trees import Marginals
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
@@ -133,14 +133,14 @@ def planned(kind, given, y, adjacency):
     """A model, its plan and its rows behind the oracle, from a fit."""
     found = []
 
-    def solved(model, plan, oracle, rng, honest=_base.BoostedModel._solved):
+    def solved(model, plan, oracle, rng, honest=_task.BoostedTask.solved):
         found[:] = plan, oracle._rows
         return honest(model, plan, oracle, rng)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(_plan, "choose_solver", lambda solver, problem: (SOLVER, ""))
-        patched.setattr(_base, "rule_of", lambda *public: RULE)
-        patched.setattr(_base.BoostedModel, "_solved", solved)
+        patched.setattr(_task, "rule_of", lambda *public: RULE)
+        patched.setattr(_task.BoostedTask, "solved", solved)
         model = kind(EPSILON, delta=DELTA, adjacency=adjacency, feature_bounds=1.0, **given).fit(X, y)
     return model, *found
 
@@ -153,13 +153,13 @@ def attacked(name, adjacency, n_runs, twin=None):
     with pytest.MonkeyPatch.context() as patched, reproducible_noise(0):
         if twin is not None:
             twin(patched)
-        bins = _base.bins_of(model.basis_)
-        patched.setattr(_base, "bins_of", lambda basis: bins)  # the same for all runs
+        bins = _task.bins_of(model.basis_)
+        patched.setattr(_task, "bins_of", lambda basis: bins)  # the same for all runs
         adversary, rng, noise = Adversary(adjacency, patched), np.random.default_rng(0), NoiseSource()
         for run in range(n_runs):
             for adversary.present in (0, 1):
                 oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise)
-                scores[:, adversary.present, run] = adversary.concludes(model._solved(plan, oracle, rng).extra.trees)
+                scores[:, adversary.present, run] = adversary.concludes(model._task().solved(plan, oracle, rng).extra.trees)
                 oracle.finish()
     claim = Claim(plan.schedule, plan.scale, plan.problem.budget)
     return {view: lower_bound(view, scores[i], claim, "gaussian", CONFIDENCE).epsilon for i, view in enumerate(VIEWS)}

@@ -9,7 +9,7 @@ from packaging.version import Version
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.audit._audit import lower_bound
 from skdp.audit._claim import Claim
-from skdp.estimators import _base
+from skdp.estimators import _task
 from skdp.estimators._learnt import Learning
 from skdp.preprocessing import _learning as learning
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
@@ -106,12 +106,12 @@ def attacked(name, adjacency, n_runs, twin=None, frame=FRAME):
     with pytest.MonkeyPatch.context() as patched, reproducible_noise(0):
         if twin is not None:
             twin(patched)
-        adversary, plan = Adversary(adjacency, patched), Learning.of(model, frame)
+        adversary, plan = Adversary(adjacency, patched), Learning.of(model._task(), frame)
         second = plan.second_plan(np.array([0, 1]) if name == "classifier" else None)
-        patched.setattr(Learning, "of", lambda estimator, X: plan)  # plans are the same for all runs; names matter to nobody
+        patched.setattr(Learning, "of", lambda task, X: plan)  # plans are the same for all runs; names matter to nobody
         patched.setattr(Learning, "second_plan", lambda self, classes: second)
         patched.setattr(
-            _base, "prepared_names", lambda schema: np.array([f"x{i}" for i in range(schema.n_features)], dtype=object)
+            _task, "prepared_names", lambda schema: np.array([f"x{i}" for i in range(schema.n_features)], dtype=object)
         )
         for run in range(n_runs):
             for adversary.present in (0, 1):

@@ -363,7 +363,7 @@ def test_messages_quote_no_data(content, folder, capsys):
     ),
 )
 def test_tables_that_do_not_fit_are_refused_before_the_fit(change, message, folder, capsys, monkeypatch):
-    monkeypatch.setattr(DPLogisticRegression, "_run", lambda *given: pytest.fail("the fit began"))
+    monkeypatch.setattr(DPLogisticRegression._task_class, "run", lambda *given: pytest.fail("the fit began"))
     change(pd.read_csv("people.csv")).to_csv("people.csv", index=False)
     assert fit("people.csv") == 2
     error = capsys.readouterr().err
@@ -391,7 +391,7 @@ def test_tables_that_do_not_fit_are_refused_before_the_fit(change, message, fold
 )
 def test_options_that_make_no_sense_are_refused_before_the_fit(options, message, folder, capsys, monkeypatch):
     Path("people.joblib").touch()
-    monkeypatch.setattr(DPLogisticRegression, "_run", lambda *given: pytest.fail("the fit began"))
+    monkeypatch.setattr(DPLogisticRegression._task_class, "run", lambda *given: pytest.fail("the fit began"))
     assert fit("people.csv", *options) == 2
     assert message in capsys.readouterr().err
 
@@ -421,7 +421,7 @@ def test_an_interrupt_leaves_no_model(folder, capsys, monkeypatch):
     def interrupted(*given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DPLogisticRegression, "_run", interrupted)
+    monkeypatch.setattr(DPLogisticRegression._task_class, "run", interrupted)
     assert fit("people.csv", "--model", "model.skops") == 130
     assert "a fit that had begun has spent" in capsys.readouterr().err and not Path("model.skops").exists()
 

@@ -138,13 +138,13 @@ def disk(monkeypatch):
 
 
 def fill_after_the_fit(disk, monkeypatch, *directories):
-    run = DPLogisticRegression._run
+    run = DPLogisticRegression._task_class.run
 
     def full(*given):
         disk.full.extend(directories)
         return run(*given)
 
-    monkeypatch.setattr(DPLogisticRegression, "_run", full)
+    monkeypatch.setattr(DPLogisticRegression._task_class, "run", full)
 
 
 @pytest.mark.parametrize("suffix", (".skops", ".joblib"))

@@ -673,7 +673,7 @@ def test_sparse_chunks(cluster, narrow):
 def test_fingerprints_tell_other_labels_and_another_order(narrow):
     """The numbers that stand for labels may be the same where the labels differ."""
     X, y = narrow[0][:50], np.repeat(["a", "b"], 25)
-    read = PartReading(DPLogisticRegression()._part_reader(None))
+    read = PartReading(DPLogisticRegression()._task().part_reader(None))
     tables = ((X, y), (X[::-1], y), (X, np.repeat(["a", "c"], 25)), (X, y[::-1]))
     digests = {engine.load(read, bytes(32), *table)[1].digest for table in tables}
     assert len(digests) == len(tables)
@@ -714,7 +714,7 @@ class Deadly:
 @pytest.mark.slow
 def test_a_partition_that_ends_workers_is_told(cluster, narrow, monkeypatch):
     X, y = narrow
-    monkeypatch.setattr(DPLogisticRegression, "_part_reader", lambda self, X: Deadly())
+    monkeypatch.setattr(DPLogisticRegression._task_class, "part_reader", lambda self, X: Deadly())
     with PrivacyLedger(epsilon=5.0, delta=1e-5) as ledger, pytest.raises(SourceError) as caught:
         STEPS.fit(da.from_array(X, chunks=(1500, 6)), da.from_array(y, chunks=1500))
     assert str(caught.value) == engine.KILLED and not ledger.entries

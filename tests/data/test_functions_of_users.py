@@ -103,7 +103,7 @@ def test_one_record_of_objects_does_not_change_how_the_others_are_rounded():
         for number, (x, y) in enumerate(fresh()):
             yield (x.astype(object) if number == 3 else x), y
 
-    first, second = (list(Stream(chunks(f, dtype="float32"), MODEL._part_reader(None)).chunks()) for f in (objects, fresh))
+    first, second = (list(Stream(chunks(f, dtype="float32"), MODEL._task().part_reader(None)).chunks()) for f in (objects, fresh))
     assert all(np.array_equal(a.X, b.X) and a.X.dtype == np.float32 for a, b in zip(first, second, strict=True))
 
 

@@ -184,7 +184,7 @@ def test_no_row_is_longer_than_the_norm_that_the_oracle_enforces():
         for knots in (0, 1, 2, "auto"):
             schema = {"columns": {name: COLUMNS[name] for name in columns}}
             model = DPAdditiveClassifier(9.0, schema=schema, inference=True, knots=knots)
-            additive = model._additive(500, len(columns), columns)
+            additive = model._task().additive(500, len(columns), columns)
             for table in (X, ends):
                 rows = additive.rows(additive.behind, table[columns])
                 assert np.sqrt(rows.power(2).sum(axis=1)).max() <= additive.data_norm * (1 + 1e-12), (columns, knots)

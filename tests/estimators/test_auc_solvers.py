@@ -64,7 +64,7 @@ def test_the_preparation_has_its_share_where_there_is_one(rate):
     for scorer, share in (("linear", 0.2 if rate else 0.25), ("mlp", 0.0 if rate else 0.05)):
         kinds = {"LabelSum", "Moments"}
         model_ = model(scorer=scorer, positive_rate=rate, adjacency="zero_out", solver=SGDA(10, preparation_share=0.25))
-        plan = model_._plan_of(Facts(1000, 4, classes=np.arange(2)))
+        plan = model_._task().plan_of(Facts(1000, 4, classes=np.arange(2)))
         parts = {name: 0.0 for name in ("before", "steps")}
         for count, release in plan.schedule.entries:
             parts["before" if release.query.__name__ in kinds else "steps"] += count / release.mechanism.weight**2
@@ -127,7 +127,7 @@ def test_a_penalty_spares_the_mean_scores(table):
     ]
     with pytest.warns(UserWarning, match="not private"):
         assert np.abs(fitted(strong, X, y).coef_).max() < 0.05 * np.abs(fitted(weak, X, y).coef_).max()
-    problem = model()._plan_of(Facts(300, 4, classes=np.arange(2))).problem
+    problem = model()._task().plan_of(Facts(300, 4, classes=np.arange(2))).problem
     saddle = problem.prepared(lambda query: np.zeros(query.size), 0.1, False)
     np.testing.assert_array_equal(saddle.penalized(np.arange(1.0, 7.0)), [1.0, 2.0, 3.0, 4.0, 0.0, 0.0])
 

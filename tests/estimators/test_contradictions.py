@@ -115,8 +115,8 @@ def test_additive_models_tell_of_categories_and_bounds_that_do_not_fit(kind, giv
 def test_noise_speaks_as_rarely_as_stated():
     """100 000 releases of a table at its limits, with noise alone: the chance of ten warnings, at 1e-5 each, is below 1e-7."""
     rng, d = np.random.default_rng(0), 3
-    model = DPLinearRegression(target_bounds=(-1, 1))
-    plan = model._plan_of(Facts(1000, d))
+    task = DPLinearRegression(target_bounds=(-1, 1))._task()
+    plan = task.plan_of(Facts(1000, d))
     alarms = 0
     for _ in range(100_000 // d):
         found = ReleasedMoments(
@@ -124,7 +124,7 @@ def test_noise_speaks_as_rarely_as_stated():
             *(np.ones(d) * 1.1 + 0.3 * rng.normal(size=d), 0.3),
             *(0.97 + 0.3 * rng.normal(), 0.3),
         )
-        alarms += bool(list(contradictions(model, plan, found, None)))
+        alarms += bool(list(contradictions(task, plan, found, None)))
     assert alarms < 10
     assert surely(1.0, 1) > 4 and surely(1.0, 1000) > surely(1.0, 1)
 

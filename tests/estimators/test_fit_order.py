@@ -11,6 +11,7 @@ from skdp._data_validation import Facts, Table
 from skdp.estimators import _base
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._planned_fit import PlannedFit
+from skdp.estimators._task import Task
 from skdp.privacy.oracle import Oracle
 
 STEPS = ["read", "plan", "pay", "behind the oracle", "release", "model", "attributes"]
@@ -32,13 +33,13 @@ def steps(monkeypatch):
 
         monkeypatch.setattr(owner, name, watched)
 
-    watch(DPEstimator, "_checked", "read")
+    watch(Task, "checked", "read")
     watch(PlannedFit, "of", "plan")
     watch(_base, "pay", "pay")
     watch(Table, "rows", "behind the oracle")
     watch(Oracle, "ask", "release")
-    watch(DPLinearRegression, "_model", "model")
-    watch(DPLogisticRegression, "_model", "model")
+    watch(DPLinearRegression._task_class, "model", "model")
+    watch(DPLogisticRegression._task_class, "model", "model")
     watch(DPEstimator, "_commit", "attributes")
     return taken
 
@@ -55,14 +56,14 @@ def test_a_converted_copy_of_the_table_is_let_go(monkeypatch, rng):
     """Triples become rows when they are read, and columns behind the oracle: the rows are gone at the first release."""
     X = rng.uniform(-1, 1, size=(2000, 4))
     copies, alive = [], []
-    read, ask = DPConstrainedRegression._read, Oracle.ask
+    read, ask = DPConstrainedRegression._task_class.read, Oracle.ask
 
     def watched(self, *given):
         facts, table, y = read(self, *given)
         copies.append(weakref.ref(table))
         return facts, table, y
 
-    monkeypatch.setattr(DPConstrainedRegression, "_read", watched)
+    monkeypatch.setattr(DPConstrainedRegression._task_class, "read", watched)
     monkeypatch.setattr(Oracle, "ask", lambda self, query: alive.append(copies[0]() is not None) or ask(self, query))
     model = DPConstrainedRegression(3.0, constraint="box", target_bounds=(-1, 1), solver="skgd")
     model.fit(sparse.coo_array(X), X[:, 0])

@@ -74,8 +74,9 @@ class Asking(Solver):
 class OwnLoss(DPLogisticRegression):
     """An estimator with a loss of its own."""
 
-    def _problem(self, n_samples, n_features, loss, *args, **fields):
-        return super()._problem(n_samples, n_features, Faked(), *args, **fields)
+    class _task_class(DPLogisticRegression._task_class):
+        def _problem(self, n_samples, n_features, loss, *args, **fields):
+            return super()._problem(n_samples, n_features, Faked(), *args, **fields)
 
 
 @pytest.fixture
@@ -230,8 +231,9 @@ def test_methods_on_a_loss_and_on_a_mechanism_are_named(loss, table):
     seen = []
 
     class Own(DPLogisticRegression):
-        def _problem(self, n_samples, n_features, given, *args, **fields):
-            return super()._problem(n_samples, n_features, hide(given, "derivative", seen), *args, **fields)
+        class _task_class(DPLogisticRegression._task_class):
+            def _problem(self, n_samples, n_features, given, *args, **fields):
+                return super()._problem(n_samples, n_features, hide(given, "derivative", seen), *args, **fields)
 
     mechanism = Gaussian()
     if not loss:

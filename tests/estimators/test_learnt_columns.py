@@ -432,9 +432,8 @@ def test_interruptions_say_that_the_budget_stays_spent(frame, labels, monkeypatc
 
 
 def test_stated_facts_are_part_of_the_learnt_schema(frame):
-    facts = Learning.of(
-        DPLogisticRegression(schema={"day": "ignore", "hour": {"kind": "number", "bounds": [0, 24]}}), frame
-    ).facts
+    model = DPLogisticRegression(schema={"day": "ignore", "hour": {"kind": "number", "bounds": [0, 24]}})
+    facts = Learning.of(model._task(), frame).facts
     assert list(facts.likely().columns) == ["height", "income", "hour", "gaps", "city"]
     assert isinstance(facts.stated, Schema) and list(facts.stated.columns) == ["hour"]
 

@@ -197,7 +197,7 @@ def test_rounding_allowance_is_small_and_grows_for_long_columns():
     """CSC sums columns whole; a plan is for blocks of rows."""
     (line,) = DPLogisticRegression(solver="gd").plan(10**6, 50).releases
     assert 0 < line.rounding_allowance < 2**-9
-    model = DPLogisticRegression(solver="gd")._plan_of(Facts(10**8, 50, storage="CSC", classes=np.arange(2)))
+    model = DPLogisticRegression(solver="gd")._task().plan_of(Facts(10**8, 50, storage="CSC", classes=np.arange(2)))
     assert model.rounding_allowances[0] > 2
 
 

@@ -105,13 +105,15 @@ def test_passes_that_the_records_decide_are_no_number():
 def test_a_cluster_is_trusted():
     model, cluster = MODELS["auto"], Partitions("Dask", 96, None, "the memory of the workers", n_workers=3)
     facts = Facts(N, D, classes=np.arange(2), partitions=cluster)
-    statement = report(model, model._plan_of(facts), NoiseSource(), facts)
+    statement = report(model._task(), model._task().plan_of(facts), NoiseSource(), facts)
     (trusted,) = [line for line in statement.assumptions if "cluster" in line]
     assert "3 worker(s) of a Dask cluster: these, the scheduler, their disks, logs and network are trusted" in trusted
     assert "Which machine computes a partition does not depend on the records" in trusted
     assert not any("private file" in line for line in statement.assumptions)
     assert statement.public["table"]["n_workers"] == 3
-    alone = report(model, model._plan_of(facts), NoiseSource(), replace(facts, partitions=replace(cluster, n_workers=None)))
+    alone = report(
+        model._task(), model._task().plan_of(facts), NoiseSource(), replace(facts, partitions=replace(cluster, n_workers=None))
+    )
     assert "n_workers" not in alone.public["table"]
 
 

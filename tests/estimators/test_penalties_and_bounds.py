@@ -71,9 +71,9 @@ def test_bounds_of_each_feature_reach_the_problem(name):
     assert plan.public["resolved"]["data_norm"] == pytest.approx(longest(name, (3, 4, 12)))
     facts = Facts(100, 3, classes=np.arange(2) if "classes" in model.get_params() else None)
     kept = "Constrained" in name  # others scale by them
-    assert model._plan_of(facts).problem.feature_bounds == ((3.0, 4.0, 12.0) if kept else 1.0)
-    assert estimator_named(name, feature_bounds=7)._plan_of(facts).problem.feature_bounds == (7.0 if kept else 1.0)
-    assert estimator_named(name)._plan_of(facts).problem.feature_bounds is None
+    assert model._task().plan_of(facts).problem.feature_bounds == ((3.0, 4.0, 12.0) if kept else 1.0)
+    assert estimator_named(name, feature_bounds=7)._task().plan_of(facts).problem.feature_bounds == (7.0 if kept else 1.0)
+    assert estimator_named(name)._task().plan_of(facts).problem.feature_bounds is None
 
 
 @every

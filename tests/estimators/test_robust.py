@@ -49,7 +49,7 @@ def test_outliers_move_it_less_than_least_squares(loss, bounds, adjacency, table
 @pytest.mark.parametrize("bounds, unit", ((None, 0.5), ((-3.0, 5.0), 4.0), ((0.0, 1.0), 0.5)))
 def test_the_threshold_is_in_the_units_of_the_targets(loss, bounds, unit):
     model = DPRobustRegressor(loss=loss, threshold=0.5, target_bounds=bounds)
-    assert model._plan_of(Facts(1000, 3)).problem.loss == KINDS[loss](0.5 / unit)
+    assert model._task().plan_of(Facts(1000, 3)).problem.loss == KINDS[loss](0.5 / unit)
     assert model.plan(1000, 3).solver == "gd"
 
 

@@ -207,7 +207,7 @@ def test_weights_undo_the_bias_of_a_survey(adjacency):
 
 def test_a_constant_is_a_mean_over_the_released_total():
     """Where the solver fits a mean alone: with the total 600, as of 600 records, but for the share of the budget."""
-    problem = model("linear", 0.04)._plan_of(Facts(N, 3)).problem
+    problem = model("linear", 0.04)._task().plan_of(Facts(N, 3)).problem
     others = replace(problem, n_samples=600, max_sample_weight=None)
     of_total, of_records = (
         WhitenedGradientDescent().solve(some, lambda query: np.array([180.0]), RNG).coef[-1, 0]

@@ -406,7 +406,7 @@ def test_clones_pickles_and_frames():
 
 
 def test_a_candidate_that_fails_is_the_worst(monkeypatch):
-    fit, calls = DPLogisticRegression._released, []
+    fit, calls = DPLogisticRegression._task_class.released, []
 
     def failing(model, *given):
         calls.append(model.alpha)
@@ -414,10 +414,12 @@ def test_a_candidate_that_fails_is_the_worst(monkeypatch):
             raise ValueError("diverged")
         return fit(model, *given)
 
-    monkeypatch.setattr(DPLogisticRegression, "_released", failing)
+    monkeypatch.setattr(DPLogisticRegression._task_class, "released", failing)
     search = fitted(mechanism="composition")
     assert search.cv_results_["mean_test_score"][0] == -math.inf and search.best_index_ > 0
-    monkeypatch.setattr(DPLogisticRegression, "_released", lambda *given: (_ for _ in ()).throw(ValueError("diverged")))
+    monkeypatch.setattr(
+        DPLogisticRegression._task_class, "released", lambda *given: (_ for _ in ()).throw(ValueError("diverged"))
+    )
     with pytest.raises(ValueError, match="No candidate could be fitted"):
         fitted(mechanism="random_stopping")
 
@@ -447,7 +449,7 @@ def test_what_no_release_decides_is_raised(error, monkeypatch):
     def failing(model, *given):
         raise error("public")
 
-    monkeypatch.setattr(DPLogisticRegression, "_released", failing)
+    monkeypatch.setattr(DPLogisticRegression._task_class, "released", failing)
     with pytest.raises(error, match="public"):
         fitted(mechanism="composition")
 
@@ -540,6 +542,7 @@ def test_a_plan_takes_a_table_a_shape_or_a_number():
         (DPRandomizedSearchCV(make_pipeline(DPLinearRegression()), {}), "Pipeline predicts numbers; expected a classifier"),
     ),
 )
+@pytest.mark.filterwarnings("ignore:BaggingClassifier numbers the labels")
 def test_what_is_not_valid_is_refused_before_anything_is_charged(search, message):
     with PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger:
         with pytest.raises((TypeError, ValueError, PrivacyAccountingError), match=message):

@@ -67,7 +67,7 @@ TOLERANCES = {"frank_wolfe": 1e-2}
 def facts_of(model, y):
     """The problem as solvers see it."""
     classes = np.arange(y.max() + 1) if hasattr(model, "classes") else None
-    return model._plan_of(Facts(N, P, classes=classes)).problem
+    return model._task().plan_of(Facts(N, P, classes=classes)).problem
 
 
 def pairs(cases):

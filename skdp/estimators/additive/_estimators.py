@@ -2,17 +2,25 @@
 
 from typing import Any
 
-from skdp.estimators._classifier import DPProbabilisticClassifier
-from skdp.estimators._inference import IntervalMixin
-from skdp.estimators._regressor import DPRegressor
+from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
+from skdp.estimators._inference import IntervalMixin, IntervalTask
+from skdp.estimators._regressor import DPRegressor, RegressionTask
 from skdp.estimators._sample_weight import WeightedMixin
 from skdp.estimators._unsupported import explain_refusals
 from skdp.estimators.additive._base import AdditiveModel
 from skdp.estimators.additive._knots import intervals_for_classes, intervals_for_numbers
+from skdp.estimators.additive._task import AdditiveTask
 from skdp.preprocessing import AdditiveBasis
 from skdp.solvers import Solver
 
 __all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
+
+
+class AdditiveClassificationTask(IntervalTask, AdditiveTask, ProbabilisticTask):
+    """Task of an additive classifier."""
+
+    def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
+        return intervals_for_classes(signal, basis)
 
 
 class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbabilisticClassifier):
@@ -169,6 +177,8 @@ class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbab
     1.000
     """
 
+    _task_class = AdditiveClassificationTask
+
     @explain_refusals
     def __init__(
         self,
@@ -211,8 +221,14 @@ class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbab
         self.random_state = random_state
         self.verbose = verbose
 
+
+class AdditiveRegressionTask(IntervalTask, AdditiveTask, RegressionTask):
+    """Task of an additive regressor."""
+
+    dyadic = False  # each hat costs in the second moment, which the solver releases
+
     def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
-        return intervals_for_classes(signal, basis)
+        return intervals_for_numbers(signal, basis)
 
 
 class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegressor):
@@ -359,7 +375,7 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
     True
     """
 
-    _dyadic = False  # each hat costs in the second moment, which the solver releases
+    _task_class = AdditiveRegressionTask
 
     @explain_refusals
     def __init__(
@@ -400,6 +416,3 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
         self.inference = inference
         self.random_state = random_state
         self.verbose = verbose
-
-    def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
-        return intervals_for_numbers(signal, basis)

@@ -5,14 +5,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp.estimators._classifier import DPProbabilisticClassifier, probabilities
-from skdp.estimators._regressor import DPRegressor
+from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask, probabilities
+from skdp.estimators._regressor import DPRegressor, RegressionTask
 from skdp.estimators._unsupported import explain_refusals
 from skdp.estimators.additive._knots import intervals_for_classes, intervals_for_numbers
 from skdp.estimators.boosting._base import BoostedModel
+from skdp.estimators.boosting._task import BoostedTask
 from skdp.preprocessing import AdditiveBasis
 
 __all__ = ["DPGradientBoostingClassifier", "DPGradientBoostingRegressor"]
+
+
+class BoostedClassificationTask(BoostedTask, ProbabilisticTask):
+    """Task of boosting for classes."""
+
+    of_classes: ClassVar[bool] = True
+
+    def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
+        return intervals_for_classes(signal * self._share(signal, len(basis.facts.columns)) ** 0.5, basis)
 
 
 class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
@@ -127,7 +137,7 @@ class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
     True
     """
 
-    _of_classes: ClassVar[bool] = True
+    _task_class = BoostedClassificationTask
 
     @explain_refusals
     def __init__(
@@ -199,8 +209,15 @@ class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
         """
         yield from map(self._labels_of, self.staged_decision_function(X))
 
+
+class BoostedRegressionTask(BoostedTask, RegressionTask):
+    """Task of boosting for numbers."""
+
+    of_classes: ClassVar[bool] = False
+    dyadic = False  # as for the additive regressor
+
     def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
-        return intervals_for_classes(signal * self._share(signal, len(basis.facts.columns)) ** 0.5, basis)
+        return intervals_for_numbers(signal * self._share(signal, len(basis.facts.columns)) ** 0.5, basis)
 
 
 class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
@@ -312,8 +329,7 @@ class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
     True
     """
 
-    _of_classes: ClassVar[bool] = False
-    _dyadic = False  # as for the additive regressor
+    _task_class = BoostedRegressionTask
 
     @explain_refusals
     def __init__(
@@ -351,6 +367,3 @@ class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
             Once per tree; once in all without trees.
         """
         yield from map(self._in_bounds, self._staged(X))
-
-    def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:
-        return intervals_for_numbers(signal * self._share(signal, len(basis.facts.columns)) ** 0.5, basis)

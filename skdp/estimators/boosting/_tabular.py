@@ -89,7 +89,7 @@ class TabularModel(BoostedModel):
             model = self._chosen(*self._facts_of(table, None))
         else:
             shape = read_shape(n_samples, n_features)
-            model = self._chosen(shape.n_samples, self._n_columns(shape.n_features))
+            model = self._chosen(shape.n_samples, self._task().n_columns(shape.n_features))
         return model.plan(n_samples, n_features, n_classes)  # type: ignore[no-any-return]
 
     def _chosen(self, n_samples: int, n_columns: int, budget: Budget | None = None) -> Any:
@@ -97,8 +97,9 @@ class TabularModel(BoostedModel):
         n_samples = (
             n_samples if n_samples >= 2 else FEWEST_BY_DEFAULT
         )  # fewer are refused by the chosen estimator, whichever it is
-        signal = signal_to_noise(self._known_budget(n_samples) if budget is None else budget, n_samples)
-        if self._rule(signal, n_columns) is not None:
+        task = self._task()
+        signal = signal_to_noise(task.known_budget(n_samples) if budget is None else budget, n_samples)
+        if task.rule(signal, n_columns) is not None:
             kind, why = self._boosted, "enough for trees"
         elif signal >= LEAST_OF_CURVES:
             kind, why = self._usual, "where noise would win over trees"
@@ -119,16 +120,16 @@ class TabularModel(BoostedModel):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the chosen estimator repeats them
             try:
-                learning = learning_of(self, X)
+                learning = learning_of(self._task(), X)
                 if isinstance(learning, LearningInPartitions):
-                    learning = Learning.planned(self, replace(learning.facts, n_samples=n_samples))
+                    learning = Learning.planned(self._task(), replace(learning.facts, n_samples=n_samples))
             except (TypeError, ValueError, PrivacyAccountingError):
                 return n_samples, n_columns, None  # the chosen estimator says what is wrong
         return n_samples, *((n_columns, None) if learning is None else (len(learning.facts.likely().columns), learning.rest))
 
     def _shape_of(self, X: Any, y: Any) -> tuple[int, int]:
         """Return the numbers of records and of columns; what is wrong with a table, the chosen estimator says."""
-        facts = None if self.schema is None or leaves_to_learn(self.schema, X) else self._stated()
+        facts = None if self.schema is None or leaves_to_learn(self.schema, X) else self._task().input_schema
         if in_partitions(X):
             table = table_of(X, y) if is_dask(X) else X
             return number_of_records(table), len(labels_of_columns(table) if facts is None else facts.columns)

@@ -176,14 +176,14 @@ def long(kind, **more):
 
 def kept_by(name, number):
     """Make `DPAUCMaximizer` keep an argument, by its number, of every call of a method."""
-    calls, method = [], getattr(DPAUCMaximizer, name)
+    calls, method = [], getattr(DPAUCMaximizer._task_class, name)
 
     def keeping(self, *arguments):
         calls.append(arguments[number])
         return method(self, *arguments)
 
     patch = pytest.MonkeyPatch()
-    patch.setattr(DPAUCMaximizer, name, keeping)
+    patch.setattr(DPAUCMaximizer._task_class, name, keeping)
     return calls, patch
 
 
@@ -197,7 +197,7 @@ def test_without_noise_the_saddle_point_of_the_linear_auc_problem_is_reached(kin
     X, step = (X, None) if standardize is None else ((X - X.mean(axis=0)) / X.std(axis=0), 0.1)
     w, (a, b), alpha = saddle_point(X, y)
     model = DPAUCMaximizer(math.inf, solver=long(kind, standardize=standardize, primal_step_size=step), data_norm=20.0)
-    results, patch = kept_by("_model", 1)
+    results, patch = kept_by("model", 1)
     with pytest.warns(UserWarning, match="not private"):
         model.fit(X, y)
     patch.undo()
