@@ -11,8 +11,16 @@ from skdp.privacy.queries import Standardization
 from skdp.solvers._inference import MOST_ASIDE
 from skdp.solvers.adaptive._whitening import Frame
 
-__all__ = ["Curvature", "Steps", "Unlearnt", "clear_of_flat", "estimated_bread", "estimated_meat"]
+__all__ = ["EstimatedBread", "Steps", "Unlearnt", "clear_of_flat", "estimated_bread", "estimated_meat"]
 
+# The matrices here, all of order k = d + 1 (the features of z, and the constant):
+#   released    H + E: mean second derivatives at the estimate, and the noise of their release. E is symmetric, with independent
+#               entries of variance s^2 on the diagonal and s^2 / 2 beside it, which is one law in all orthonormal bases.
+#   directions  U: eigenvectors of `released`, with `values` h, the eigenvalues without the spread that E adds.
+#   inverse     U diag(1 / max(h, floor)) U', on both sides of the sandwich.
+#   newton      N = U diag(1 / (max(h, floor) + damping)) U': the last step of each descent is -N times its mean gradient.
+#   leaks       the part of a direction that may be flat which the eigenvector of another may have, because E turns them.
+#
 # Where no source is named, the constants were chosen on generated tables of 5000 records: a pair with correlation .99 and a block
 # of levels, equal correlations of .9, and independent columns (docs/guarantees/intervals.md has those of the check).
 
@@ -146,7 +154,7 @@ class Unlearnt:
 
 
 @dataclass(frozen=True, eq=False)
-class Curvature:
+class EstimatedBread:
     """Eigenvalues and eigenvectors of an estimated matrix of second derivatives, with the noise that is left.
 
     Parameters
@@ -219,6 +227,8 @@ class Curvature:
         common : ndarray of shape (k,)
             Variance and squared bias that all descents share.
         """
+        # For each plausible curvature: own is the noise of a descent's steps; common is what is left of its start, the end
+        # of the pilot, with the noise of the pilot and with what that left of a coefficient of the mean size.
         own, common, none = np.zeros((3, self.values.size))
         for weight, curvature in zip(WEIGHTS, np.where(self.shown, self.plausible, 0.0), strict=True):
             rest_of_pilot, noise_of_pilot = pilot.response(curvature, none)
@@ -236,6 +246,7 @@ class Curvature:
 
     def moved(self, move: np.ndarray) -> np.ndarray:
         """Return the covariance of ``E @ move`` for the error E of the matrix, whose entries are independent."""
+        # Var (E m)_i = sum_j V_ij m_j^2, and Cov((E m)_i, (E m)_j) = V_ij m_i m_j, because E_ij = E_ji is in both
         squares = np.square(move)
         return np.asarray(
             np.diag(self.variances @ squares - np.diag(self.variances) * squares) + self.variances * np.outer(move, move)
@@ -244,7 +255,7 @@ class Curvature:
 
 def estimated_bread(
     released: np.ndarray, noise: float, frame: Frame, least: float, most: float, blocks: tuple[slice, ...] = ()
-) -> Curvature:
+) -> EstimatedBread:
     """Return the curvature behind a released matrix.
 
     Parameters
@@ -262,7 +273,7 @@ def estimated_bread(
 
     Returns
     -------
-    Curvature
+    EstimatedBread
         The matrix.
     """
     mean = min(max(float(np.trace(released)) / max(float(frame.curvature.sum()), 1e-300), least), most)
@@ -273,26 +284,28 @@ def estimated_bread(
     return _curvature(released, noise, kept, aside, mean) if aside.size and kept.size else found
 
 
-def _curvature(released: np.ndarray, noise: float, kept: np.ndarray, aside: np.ndarray, mean: float) -> Curvature:
+def _curvature(released: np.ndarray, noise: float, kept: np.ndarray, aside: np.ndarray, mean: float) -> EstimatedBread:
     """Return the curvature with eigenvectors among the directions that are kept, and the others, which count as flat.
 
     Both are orthonormal. What is not known along the latter reaches the former by the second derivatives between them, and by
     nothing else. The noise of a released matrix has the same law in all orthonormal bases.
     """
+    # Eigenvectors are those of the block of kept directions; the columns that are set aside come first and count as hidden.
     values, turned = np.linalg.eigh(kept.T @ released @ kept)
     cleaned, shown, edges, leaks = _along_eigenvectors(values, turned, np.square(noise * _half(len(values))))
     directions, n_aside = np.column_stack([aside, kept @ turned]), aside.shape[1]
     values = np.append(np.maximum(((released @ aside) * aside).sum(axis=0), 0.0), cleaned)
     edges, shown = np.append(np.full(n_aside, edges.max(initial=0.0)), edges), np.append(np.zeros(n_aside, dtype=bool), shown)
     floored = np.maximum(values, np.maximum(FLOOR * mean, FLOOR_OF_EDGE * edges))
+    # An unknown amount t along a column a moves the minimum along u by -t u'Ha / h: the square of that factor is a's leak into u.
     all_leaks = np.zeros(released.shape)
     all_leaks[n_aside:, n_aside:] = leaks
     all_leaks[n_aside:, :n_aside] = np.square(directions[:, n_aside:].T @ released @ aside / floored[n_aside:, None])
     variances = np.square(noise * _half(len(released)))
-    return Curvature(released, variances, values, directions, shown, floored, mean, all_leaks)
+    return EstimatedBread(released, variances, values, directions, shown, floored, mean, all_leaks)
 
 
-def _flat_columns(found: Curvature, geometry: Standardization, blocks: tuple[slice, ...]) -> np.ndarray:
+def _flat_columns(found: EstimatedBread, geometry: Standardization, blocks: tuple[slice, ...]) -> np.ndarray:
     """Return the directions in which the effect of one column or one level changes that nothing identifies, shape (k, n_flat).
 
     The curvature in such a direction is the information about one column, such as the indicator of a rare level. Its noise is
@@ -364,6 +377,9 @@ def _along_eigenvectors(
     .. [1] J. Bun, R. Allez, J.-P. Bouchaud, M. Potters, "Rotational invariant estimator for general noisy matrices", IEEE
        Transactions on Information Theory 62 (2016).
     """
+    # between_ij is about the variance of u_i' E u_j. To second order, noise raises eigenvalue i by
+    # sum_j between_ij / (h_i - h_j), and turns u_i towards u_j by an angle of variance between_ij / (h_i - h_j)^2. Along the
+    # turned u_i, u_i' E u_i is twice that rise, which is taken off. `width` keeps all finite where eigenvalues meet.
     squares = np.square(directions)
     between = squares.T @ variances @ squares
     edges = np.sqrt(squares.T @ variances.sum(axis=1))

@@ -28,12 +28,13 @@ from skdp.privacy.schedule import Schedule
 from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers._inference import Inference
 from skdp.solvers.adaptive._adaptive_solver import MOST_FOR_HISTOGRAM, MOST_WHITENED, WhiteningSolver
-from skdp.solvers.adaptive._covariance import Curvature, Steps, Unlearnt, clear_of_flat, estimated_bread, estimated_meat
+from skdp.solvers.adaptive._covariance import EstimatedBread, Steps, Unlearnt, clear_of_flat, estimated_bread, estimated_meat
 from skdp.solvers.adaptive._shrinkage import noisy_quantile
 from skdp.solvers.adaptive._whitening import (
     BINS,
     Centre,
     Frame,
+    Shares,
     half_vector_noise,
     hopelessness,
     outer_coefficients,
@@ -42,7 +43,6 @@ from skdp.solvers.adaptive._whitening import (
     release_frame,
     releases,
 )
-from skdp.solvers.adaptive._whitening import Shares as FirstShares
 
 __all__ = ["InferenceDescent"]
 
@@ -119,7 +119,7 @@ RECORDS = [digits * 10**zeros for zeros in range(1, 9) for digits in range(10, 1
 EVENTS, EVENTS_OVER_NOISE = 10, 4.0
 
 
-class Shares(NamedTuple):
+class InferenceShares(NamedTuple):
     """Shares of the squared Gaussian-DP parameter; they add up to 1."""
 
     means: float
@@ -276,34 +276,33 @@ class InferenceDescent(WhiteningSolver):
         )
 
     def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
-        shares, n, kind = self._shares(problem), problem.n_samples, problem.loss.targets
-        centre = release_centre(problem, FirstShares(shares.means, shares.lengths, shares.moment, 0.0, 0.0), ask)
-        frame = release_frame(problem, FirstShares(shares.means, shares.lengths, shares.moment, 0.0, 0.0), centre, ask)
+        """Release all, in the steps that the docstring of the class numbers."""
+        shares = self._shares(problem)
+        # 1. The geometry, z
+        first_shares = Shares(shares.means, shares.lengths, shares.moment, 0.0, 0.0)
+        centre = release_centre(problem, first_shares, ask)
+        frame = release_frame(problem, first_shares, centre, ask)
+        # 2. The bound b of the weights of rows
         bound = self._bound(problem, frame)
-        start, loss = self._start(problem, shares, centre, frame, ask)
+        # 3. The loss, first that of the pilot; and 4. the pilot, then K descents from where it ends
+        start, loss = self._start(problem, centre, frame, ask)
         pilot = self._steps_of(problem, frame, bound, loss, shares.pilot, True)
         slope = partial(self._slope, problem, frame, bound, ask)
         first, _ = pilot.run(partial(slope, loss), start)
         size_of_errors = 1.0
-        if kind == "numbers":
-            loss, size_of_errors = self._threshold(problem, shares, frame, pilot, first, ask)
+        if problem.loss.targets == "numbers":
+            loss, size_of_errors = self._threshold(problem, frame, pilot, first, ask)
         steps = self._steps_of(problem, frame, bound, loss, shares.steps, False)
         ends = [steps.run(partial(slope, loss), first) for _ in range(self.n_replicates)]
         iterates, gradients = (np.array(each) for each in zip(*ends, strict=True))
-        middle = iterates.mean(axis=0)
-        bread = self._released_bread(problem, shares, frame, bound, loss, middle, ask)
+        # 5. The bread, at the mean of the descents, and a Newton step of each
+        bread = self._released_bread(problem, shares.bread, frame, bound, loss, iterates.mean(axis=0), ask)
         moves = -gradients @ bread.newton
         replicates = iterates + moves
         estimates = replicates.mean(axis=0)
-        if shares.meat:
-            answer = ask(Meat(loss, estimates[:, None], bound, frame.geometry)) / n
-            noise = half_vector_noise(problem) * (bound * loss.lipschitz) ** 2 / math.sqrt(shares.meat)
-            meat = estimated_meat(symmetric(answer, estimates.size), noise)
-            sampling = bread.inverse @ meat @ bread.inverse / n
-        else:
-            sampling = size_of_errors * bread.inverse / n
-        d = problem.n_features
-        square = float(np.square(estimates[:d]).mean())
+        # 6. The parts of the variance
+        sampling = self._sampling(problem, shares.meat, frame, bound, loss, bread, estimates, size_of_errors, ask)
+        square = float(np.square(estimates[: problem.n_features]).mean())
         own, common = bread.errors(pilot, steps, square)
         unlearnt = bread.unlearnt(pilot, steps, square)
         inference = Inference(
@@ -318,15 +317,39 @@ class InferenceDescent(WhiteningSolver):
             step_noise=bread.inverse @ bread.moved(moves.mean(axis=0)) @ bread.inverse,
             sampling=sampling,
             unlearnt=unlearnt,
-            identified=not self._drowned(problem)
-            and self._shows_both_classes(problem, centre)
-            and (kind == "numbers" or _signal_undone(unlearnt, estimates, frame) <= MOST_UNDONE),
+            identified=self._identifies(problem, centre, frame, unlearnt, estimates),
             centre_noise=0.0 if centre.released is None else centre.released.mean_noise,
         )
         coef = outer_coefficients(problem, frame.geometry, estimates)
         return SolverResult(coef, self._n_steps(problem), moments=centre.released, inference=inference)
 
-    def _start(self, problem: Problem, shares: Shares, centre: Centre, frame: Frame, ask: Ask) -> tuple[np.ndarray, InformedLoss]:
+    def _sampling(
+        self,
+        problem: Problem,
+        share: float,
+        frame: Frame,
+        bound: float,
+        loss: InformedLoss,
+        bread: EstimatedBread,
+        estimates: np.ndarray,
+        size_of_errors: float,
+        ask: Ask,
+    ) -> np.ndarray:
+        """Return the covariance from sampling, in the geometry: with a released meat, or with a factor of the loss."""
+        if not share:
+            return size_of_errors * bread.inverse / problem.n_samples
+        answer = ask(Meat(loss, estimates[:, None], bound, frame.geometry)) / problem.n_samples
+        noise = half_vector_noise(problem) * (bound * loss.lipschitz) ** 2 / math.sqrt(share)
+        meat = estimated_meat(symmetric(answer, estimates.size), noise)
+        return bread.inverse @ meat @ bread.inverse / problem.n_samples
+
+    def _identifies(self, problem: Problem, centre: Centre, frame: Frame, unlearnt: Unlearnt, estimates: np.ndarray) -> bool:
+        """Return whether the releases say enough for any interval."""
+        if self._drowned(problem) or not self._shows_both_classes(problem, centre):
+            return False
+        return problem.loss.targets == "numbers" or _signal_undone(unlearnt, estimates, frame) <= MOST_UNDONE
+
+    def _start(self, problem: Problem, centre: Centre, frame: Frame, ask: Ask) -> tuple[np.ndarray, InformedLoss]:
         """Coefficients of a constant prediction, and the loss of the pilot."""
         start, d = np.zeros(problem.shape[0]), problem.n_features
         if problem.loss.targets == "classes":
@@ -339,9 +362,7 @@ class InferenceDescent(WhiteningSolver):
         quantile = self._residual(problem, frame, start, ask)
         return start, Huber(PILOT_THRESHOLD * quantile if problem.budget.private else UNBOUNDED)
 
-    def _threshold(
-        self, problem: Problem, shares: Shares, frame: Frame, pilot: Steps, first: np.ndarray, ask: Ask
-    ) -> tuple[InformedLoss, float]:
+    def _threshold(self, problem: Problem, frame: Frame, pilot: Steps, first: np.ndarray, ask: Ask) -> tuple[InformedLoss, float]:
         """Loss of the descents, and the sampling variance over the inverse bread for normal errors."""
         if not problem.budget.private:
             return Huber(UNBOUNDED), (self._residual(problem, frame, first, ask) / OF_NORMAL) ** 2
@@ -361,10 +382,17 @@ class InferenceDescent(WhiteningSolver):
         return noisy_quantile(counts, edges, LEVEL, problem.n_samples)
 
     def _released_bread(
-        self, problem: Problem, shares: Shares, frame: Frame, bound: float, loss: InformedLoss, coef: np.ndarray, ask: Ask
-    ) -> Curvature:
+        self,
+        problem: Problem,
+        share: float,
+        frame: Frame,
+        bound: float,
+        loss: InformedLoss,
+        coef: np.ndarray,
+        ask: Ask,
+    ) -> EstimatedBread:
         answer = ask(Bread(loss, coef[:, None], bound, frame.geometry)) / problem.n_samples
-        noise = half_vector_noise(problem) * loss.most_information * bound**2 / math.sqrt(shares.bread)
+        noise = half_vector_noise(problem) * loss.most_information * bound**2 / math.sqrt(share)
         usual = USUAL_INFORMATION[problem.loss.targets]
         limits = (LEAST_OF_USUAL * usual, MOST_OF_USUAL * usual) if problem.budget.private else (0.0, math.inf)
         return estimated_bread(symmetric(answer, coef.size), noise, frame, *limits, problem.extra.blocks)
@@ -415,9 +443,9 @@ class InferenceDescent(WhiteningSolver):
         rate = min(float(centre.released.target or 0.0), 1 - float(centre.released.target or 0.0))
         return rate * problem.n_samples >= EVENTS * problem.shape[0] and rate >= EVENTS_OVER_NOISE * centre.released.target_noise
 
-    def _shares(self, problem: Problem) -> Shares:
+    def _shares(self, problem: Problem) -> InferenceShares:
         histogram = self._histogram_share(problem) or MOST_FOR_HISTOGRAM
-        first = Shares(
+        first = InferenceShares(
             means=0.05 if problem.intercept_scaling else 0.0,
             lengths=histogram,
             moment=0.12,
