@@ -228,7 +228,7 @@ class ForgetfulGate(DPLogisticRegression):
         """Its task."""
 
         def run(self, *arguments: Any) -> Any:
-            with patch("skdp.estimators._task.Oracle", Forgetful):
+            with patch("skdp.privacy.release_plan.Oracle", Forgetful):
                 return super().run(*arguments)
 
 

@@ -13,7 +13,7 @@ import skdp
 PACKAGE = Path(skdp.__file__).parent
 
 ALLOWED = {  # who may import whom inside the package; privacy is open to all
-    "privacy": set(),
+    "privacy": {"_version"},
     "losses": set(),
     "penalties": set(),
     "_projections": set(),
@@ -31,7 +31,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "minimax": {"scorers", "_projections", "_validation"},
     "preprocessing": {
         *("_validation", "_data_validation", "_files", "_projections", "_table_types"),
-        *("_scikit_learn", "_software", "_stated_partitions"),  # of the transformer that spends a budget
+        *("_scikit_learn", "_stated_partitions"),  # of the transformer that spends a budget
         "data",  # inside the function that learns from a table in partitions
     },
     "_files": set(),
@@ -39,11 +39,11 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_commands": {"data", "_files", "_model_files", "estimators", "inspection", "metrics", "preprocessing", "solvers"},
     "_progress": set(),
     "_version": set(),
-    "_software": {"_version"},
+    "_software": set(),
     "_scikit_learn": set(),
     "inspection": {"_label_types", "_scikit_learn"},
     "model_selection": {
-        *("_data_validation", "_scikit_learn", "_software", "_table_types", "_validation"),
+        *("_data_validation", "_scikit_learn", "_table_types", "_validation"),
         *("data", "estimators", "inspection", "metrics"),
     },
     "audit": {"estimators", "solvers", "inspection", "_label_types", "_validation"},
@@ -60,7 +60,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     },
     "estimators": {
         *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
-        *("data", "preprocessing", "_validation", "_data_validation", "_extra_facts", "_progress", "_software"),
+        *("data", "preprocessing", "_validation", "_data_validation", "_extra_facts", "_progress"),
         *("_label_types", "_scikit_learn", "_stated_partitions", "_projections", "_table_types"),
         "_files",  # inside functions that return a data frame
     },

@@ -28,17 +28,15 @@ from skdp.preprocessing._parts import Shares
 from skdp.preprocessing._pipeline import from_schema
 from skdp.preprocessing._schema import Number, Schema
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
-from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning, warn
 from skdp.privacy.ledger.charging import pay
-from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.source import NoiseSource
-from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ColumnHistograms
 from skdp.privacy.queries.column_histograms import contribution
-from skdp.privacy.report.statement import PrivacyReport, PrivacySpent, describe_releases
+from skdp.privacy.release_plan import Cost
+from skdp.privacy.report.statement import PrivacyReport
 
 __all__ = ["LOSSES_OF_A_UNIT", "Learning", "learning_of"]
 
@@ -253,7 +251,7 @@ class Learning:
         warn_of_low_signal(task, facts, plan, self._level_of(classes, None))
         self.plan.warn_of_low_signal()
         noise = NoiseSource(task.random_state)
-        pay(self._spending(noise), task.estimator._ledgers)
+        pay(self._cost.spending(task.name, self._parameters(), noise), task.estimator._ledgers)
         with told_when_interrupted():
             learnt = self._learnt(cells, noise)
             del cells
@@ -305,15 +303,12 @@ class Learning:
     def statement(self, of_fit: PrivacyReport, learnt: dict[str, dict[str, Any]] | None = None) -> PrivacyReport:
         """Return the report of both stages from that of the second one, with what was learnt and is taken, by column."""
         plan, public = self.plan, of_fit.public
-        lines = describe_releases(plan.schedule, plan.scale, self.budget, plan.rounding_allowances)
-        mu = math.hypot(plan.mu, gaussian_mu(self.rest.epsilon, self.rest.delta))
-        parameters = {name: brief(value) for name, value in self._parameters().items()}
         passes = public["passes"]  # a text where it follows from the records
         prepared = {} if learnt is None or {*learnt} <= {"y"} else self._of_learnt(public)
         both = {
             "n_columns": len(self.facts.names),
             "read_as": self.facts.read_as,
-            "parameters": parameters,
+            "parameters": self._parameters(),
             "n_releases": len(plan.schedule) + public["n_releases"],
             "passes": passes if isinstance(passes, str) else (plan.schedule.passes or 0) + passes,
         }
@@ -323,8 +318,8 @@ class Learning:
         return replace(
             of_fit,
             budget=self.budget,
-            spent=PrivacySpent(gaussian_epsilon(mu, self.budget.delta), self.budget.delta),
-            releases=(*lines, *of_fit.releases),
+            spent=self._cost.spent,
+            releases=(*plan.lines, *of_fit.releases),
             noise_size=f"columns: {plan.outlook}; then {of_fit.noise_size}",
             public=_without(prepared, {**public, **both}),
             learnt=None if learnt is None else in_words(learnt) | prepared,
@@ -337,8 +332,9 @@ class Learning:
         basis = {name: value for name, value in public["resolved"].items() if name == "basis"}
         return {**{name: str(public[name]) for name in names}, **basis}
 
-    def _parameters(self) -> dict[str, Any]:
-        return {name: value for name, value in self.task.estimator.get_params(deep=False).items() if name != "random_state"}
+    def _parameters(self) -> dict[str, str]:
+        parameters = self.task.estimator.get_params(deep=False)
+        return {name: brief(value) for name, value in parameters.items() if name != "random_state"}
 
     def _checked(self, X: Any, y: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Check y, and the columns that the user describes; return the targets whose range is learnt, and the classes."""
@@ -379,26 +375,16 @@ class Learning:
         stated = self.facts.stated.columns
         return from_schema(Schema(stated, None, None)) if stated else None
 
-    def _spending(self, noise: NoiseSource) -> Spending:
-        """Return what both stages will spend, as the ledgers record it."""
-        plan, budget, mu = self.plan, self.budget, gaussian_mu(self.rest.epsilon, self.rest.delta)
-        lines = describe_releases(plan.schedule, plan.scale, budget, plan.rounding_allowances)
+    @property
+    def _cost(self) -> Cost:
+        """What both stages cost; the releases of the second one are not known before the first one is made."""
+        mu = gaussian_mu(self.rest.epsilon, self.rest.delta)
         rest = f"then full-data Gaussian releases of the fit on the learnt columns, mu = {mu:.6g} together"
-        total = plan.mu**2 + mu**2
-        seeded = {} if noise.secure else {"noise": "from a seed: not private"}
-        return Spending(
-            estimator=self.task.name,
-            parameters={**{name: brief(value) for name, value in self._parameters().items()}, **seeded},
-            schedule=(*map(str, lines), rest),
-            adjacency=budget.adjacency,
-            epsilon=gaussian_epsilon(math.sqrt(total), budget.delta),
-            delta=budget.delta,
-            composition=Composition(budget.adjacency, (), (), total) if budget.private else None,
-        )
+        return Cost.gaussian(self.budget, (*self.plan.lines, rest), self.plan.mu**2 + mu**2)
 
     def _learnt(self, cells: ColumnCells, noise: NoiseSource) -> Learnt:
         """Make the releases of the first stage."""
-        oracle = Oracle(cells, self.plan.schedule, self.budget, self.plan.scale, noise)
+        oracle = self.plan.oracle(cells, noise)
         learnt = learn(oracle.ask, self.plan)
         oracle.finish()
         return learnt

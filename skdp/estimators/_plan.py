@@ -2,25 +2,25 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.data.summation import summation_error
 from skdp.privacy.errors import PrivacyAccountingError, shown
-from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
-from skdp.privacy.noise.selection import GumbelNoise
-from skdp.privacy.queries import Scores, TotalWeight
-from skdp.privacy.schedule import Curve, Gaussian, Release, Schedule, Selection
+from skdp.privacy.noise.gaussian import MAX_FEATURES
+from skdp.privacy.queries import TotalWeight
+from skdp.privacy.release_plan import ReleasePlan
+from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers import Problem, Solver, choose_solver
 
 __all__ = ["Plan", "with_others"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(ReleasePlan):
     """Hold the public facts of a fit, the algorithm, its releases and their noise.
 
     Parameters
@@ -31,12 +31,6 @@ class Plan:
         The algorithm.
     reason : str
         Why it was chosen.
-    schedule : Schedule
-        All releases.
-    scale : float
-        Standard deviation of the noise divided by the sensitivity, for a release of weight 1.
-    rounding_allowances : tuple of float
-        Relative increase of the noise that covers rounding, for each entry of the schedule.
     scaling : ColumnScaling or None, default=None
         Public map of the columns; None leaves them in the units of X.
     """
@@ -44,9 +38,6 @@ class Plan:
     problem: Problem
     solver: Solver
     reason: str
-    schedule: Schedule
-    scale: float
-    rounding_allowances: tuple[float, ...]
     scaling: ColumnScaling | None = None
 
     @classmethod
@@ -64,9 +55,20 @@ class Plan:
         problem = replace(problem, alpha=chosen.default_alpha(problem) if alpha is None else float(alpha))
         problem = replace(problem, clip_norm=chosen.default_clip_norm(problem) if clip_norm is None else float(clip_norm))
         schedule = with_others(problem, chosen.schedule(problem), chosen)
-        scale = calibrate(schedule, problem.budget)
         by_column = schedule.by_column or (by_column and not schedule.by_row)  # the same for dense and CSR, which data may decide
-        return cls(problem, chosen, reason, schedule, scale, _rounding_allowances(problem, schedule, scale, by_column))
+        plan = cls(
+            problem,
+            chosen,
+            reason,
+            schedule=schedule,
+            budget=problem.budget,
+            n_samples=problem.n_samples,
+            scale=calibrate(schedule, problem.budget),
+            default_size=math.prod(problem.shape),
+            summation_error=summation_error(problem.n_samples, by_column),
+        )
+        plan.rounding_allowances  # noqa: B018 - raises an error
+        return plan
 
     @property
     def row_bounds(self) -> dict[str, Any]:
@@ -123,44 +125,3 @@ def _check_constraint(problem: Problem) -> None:
     nearest = np.asarray(problem.constraint.project(np.zeros(size)))
     if nearest.shape != (size,) or nearest.dtype.kind not in "fiu" or not np.isfinite(nearest).all():
         raise ValueError(f"constraint={shown(problem.constraint)}: 0 is projected to no finite vector of shape ({size},).")
-
-
-def _rounding_allowances(problem: Problem, schedule: Schedule, scale: float, by_column: bool) -> tuple[float, ...]:
-    """Return the relative increase of the noise for each entry; equal releases are computed once."""
-    kinds = {release for _, release in schedule.entries}
-    allowances = {release: _rounding_allowance(problem, release, scale, by_column) for release in kinds}
-    return tuple(allowances[release] for _, release in schedule.entries)
-
-
-def _rounding_allowance(problem: Problem, release: Release, scale: float, by_column: bool) -> float:
-    """Return the relative increase of a release's noise; it does not depend on a clip norm that earlier releases set.
-
-    The report states it. Raises an error for noise that random bits cannot resolve. The oracle calibrates the noise again for
-    each query, from the clip norm and the sensitivity of the query itself: earlier releases may set the clip norm, and noise must
-    not rely on what a plan states about a query that does not exist yet.
-    """
-    if not problem.budget.private or isinstance(release.mechanism, Curve):  # whose proof covers rounding
-        return 0.0
-    if isinstance(release.mechanism, Selection):
-        return _selection_allowance(problem, release, release.mechanism.weight * scale, by_column)
-    nominal, clip_norm = noise_multiplier(release, scale, problem.budget.adjacency), release.clip_norm or 1.0
-    sensitivity = release.query.relative_sensitivity[problem.budget.adjacency]
-    rounding = release.query.rounding  # a float where it is public in advance, otherwise a property
-    noise = GridGaussian.calibrated(
-        clip_norm=clip_norm,
-        relative_sensitivity=sensitivity,
-        scale=nominal / sensitivity,
-        n_samples=problem.n_samples,
-        size=release.size or math.prod(problem.shape),
-        summation_error=summation_error(problem.n_samples, by_column) * (rounding if isinstance(rounding, float) else 1.0),
-    )
-    return noise.std / (nominal * clip_norm) - 1
-
-
-def _selection_allowance(problem: Problem, release: Release, scale: float, by_column: bool) -> float:
-    """Return the same for a selection, in the units of its relative sensitivity."""
-    n_samples, sensitivity = problem.n_samples, release.query.relative_sensitivity[problem.budget.adjacency]
-    query = cast("type[Scores]", release.query)
-    rounding = query.score_rounding(n_samples, math.prod(problem.shape), summation_error(n_samples, by_column))
-    noise = GumbelNoise.calibrated(sensitivity=sensitivity, scale=scale, rounding=rounding)
-    return noise.scale / (scale * sensitivity) - 1

@@ -12,7 +12,7 @@ from skdp._progress import Progress
 from skdp._validation import check_feature_bounds, column_labels, warn_of_two_numbers
 from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._plan import Plan
-from skdp.estimators._report import report, spending
+from skdp.estimators._report import report
 from skdp.estimators._signal import warn_of_low_signal
 from skdp.privacy.errors import warn
 from skdp.privacy.ledger.entries import Spending
@@ -75,7 +75,7 @@ class PlannedFit:
     @property
     def spending(self) -> Spending:
         """What the fit will spend, as the ledgers record it."""
-        return spending(self.plan, self.statement)
+        return self.plan.cost.spending(self.statement.estimator, self.statement.public["parameters"], self.noise)
 
     @property
     def attributes(self) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 from skdp._data_validation import Facts, Partitions
-from skdp._software import versions
 from skdp._stated_partitions import public_partitions, trusted
 from skdp.estimators._foreign_classes import unreviewed
 from skdp.estimators._group_labels import Groups
@@ -12,16 +11,14 @@ from skdp.estimators._plan import Plan
 from skdp.estimators._sample_weight import ASSUMED
 from skdp.estimators._signal import DROWNED, gradient_noise, prediction_noise
 from skdp.preprocessing._schema import Schema
-from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES
 from skdp.privacy.errors import shown
-from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.source import NoiseSource
-from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport, describe_releases, spent
+from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport
 from skdp.privacy.schedule import Selection
 from skdp.solvers import AUCProblem, GroupDROProblem, Problem, Solver
 
-__all__ = ["beside_learnt", "brief", "report", "spending"]
+__all__ = ["beside_learnt", "brief", "report"]
 
 PURE = (
     "delta = 0 holds for noise that is a real number; what is computed is that number rounded to a grid: a probability of "
@@ -51,17 +48,14 @@ def report(
 ) -> PrivacyReport:
     """Return the privacy report of a fit, or of a planned fit; ``as_given`` tells that its schema was not learnt within it."""
     problem, schema = plan.problem, (facts.schema or facts.stated) if as_given else None
-    return PrivacyReport(
-        estimator=task.name,
+    return plan.cost.report(
+        task.name,
         planned=planned,
-        budget=problem.budget,
+        reproducible_noise=not noise.secure,
         adjacency_in_words=ADJACENCIES[problem.budget.adjacency] + (OF_ITS_GROUP if _grouped(problem) else ""),
-        spent=spent(plan.schedule, plan.scale, problem.budget),
         solver=plan.solver.name,
         solver_title=task.solver_title(plan),
         solver_reason=plan.reason,
-        releases=describe_releases(plan.schedule, plan.scale, problem.budget, plan.rounding_allowances),
-        reproducible_noise=not noise.secure,
         noise_size=_noise_size(plan) + task.outlook(plan),
         public={
             **_public_choice(task),
@@ -75,23 +69,6 @@ def report(
             facts.partitions,
             schema is not None and schema.has_learnt,
         ),
-        versions=versions(sampled=plan.schedule.samples),
-    )
-
-
-def spending(plan: Plan, statement: PrivacyReport) -> Spending:
-    """Return what a fit will spend, as the ledgers record it."""
-    budget = plan.problem.budget
-    known = budget.private and plan.schedule.curve is None
-    seeded = {"noise": "from a seed: not private"} if statement.reproducible_noise else {}
-    return Spending(
-        estimator=statement.estimator,
-        parameters={**statement.public["parameters"], **seeded},
-        schedule=tuple(str(line) for line in statement.releases),
-        adjacency=budget.adjacency,
-        epsilon=statement.spent.epsilon,
-        delta=budget.delta,
-        composition=Composition.of(plan.schedule, budget.adjacency).at(plan.scale) if known else None,
     )
 
 

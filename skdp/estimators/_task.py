@@ -222,7 +222,7 @@ class Task(ABC):
 
     def run(self, plan: Plan, rows: Any, noise: NoiseSource, rng: np.random.Generator, progress: Progress) -> SolverResult:
         """Solve the problem through the oracle; ``rng`` is for public choices."""
-        oracle = Oracle(rows, plan.schedule, plan.problem.budget, plan.scale, noise, progress.tick)
+        oracle = plan.oracle(rows, noise, progress.tick)
         del rows  # the oracle may replace them
         progress.begin()
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging iterate is refused by the oracle

@@ -4,14 +4,13 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from skdp._software import versions
 from skdp.metrics._classes import USUAL_AUC, score_noise
 from skdp.metrics._noisy_mean import LOSSES
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
-from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.accounting.random_stopping import stopping_epsilon, stopping_mu
-from skdp.privacy.budget import ADJACENCIES, Budget
+from skdp.privacy.budget import Budget
 from skdp.privacy.ledger.entries import Spending
+from skdp.privacy.release_plan import Cost
 from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport, PrivacySpent, ReleaseLine
 
 __all__ = ["COMPOSITION", "STOPPING", "SearchPlan"]
@@ -155,15 +154,23 @@ class SearchPlan:
         return self._epsilon(self.mu_refit)
 
     @property
+    def cost(self) -> Cost:
+        """What the search costs: Gaussian releases for composition; for random stopping the guarantee alone."""
+        secret = "" if self.mechanism == COMPOSITION else " in the mean, of which the best one is released"
+        words = f"a fit and a score, each at epsilon {self.epsilon_trial:.4g}{secret}"
+        trial = ReleaseLine("Trial", "Search", round(self.mean_trials), None, None, 0.0, 1.0, words)
+        again = ReleaseLine("Refit", "Search", 1, None, None, 0.0, 1.0, f"on all records, at epsilon {self.epsilon_refit:.4g}")
+        lines = (trial, again) if self.refit else (trial,)
+        if self.mechanism == COMPOSITION:
+            mu = math.hypot(math.sqrt(self.n_candidates) * self.mu_trial, self.mu_refit)
+            return Cost.gaussian(self.budget, lines, mu**2)
+        facts = (self.mu_trial, self.mean_trials, self.budget.delta, self.mu_refit)
+        return Cost(self.budget, lines, stopping_epsilon(*facts) if self.budget.private else math.inf, None)
+
+    @property
     def spent(self) -> PrivacySpent:
         """What the search spends."""
-        if not self.budget.private:
-            return PrivacySpent(math.inf, self.budget.delta)
-        if self.mechanism == COMPOSITION:
-            epsilon = gaussian_epsilon(self._mu, self.budget.delta)
-        else:
-            epsilon = stopping_epsilon(self.mu_trial, self.mean_trials, self.budget.delta, self.mu_refit)
-        return PrivacySpent(epsilon, self.budget.delta)
+        return self.cost.spent
 
     @cached_property
     def score_noise(self) -> float:
@@ -193,10 +200,6 @@ class SearchPlan:
             NAMES[self.metric] if self.metric in LOSSES else f"{NAMES[self.metric]} of {USUAL_AUC:g} with classes of equal size"
         )
 
-    @property
-    def _mu(self) -> float:
-        return math.hypot(math.sqrt(self.n_candidates) * self.mu_trial, self.mu_refit)
-
     def _epsilon(self, mu: float) -> float:
         return gaussian_epsilon(mu, self.budget.delta) if mu else 0.0
 
@@ -215,17 +218,7 @@ class SearchPlan:
         Spending
             Gaussian releases for composition; for random stopping the guarantee alone.
         """
-        gaussian = self.mechanism == COMPOSITION and self.budget.private
-        composition = Composition(self.budget.adjacency, (), (), self._mu**2) if gaussian else None
-        lines = tuple(str(line) for line in self._lines())
-        return Spending(estimator, parameters, lines, self.budget.adjacency, *self.spent, composition)
-
-    def _lines(self) -> tuple[ReleaseLine, ...]:
-        secret = "" if self.mechanism == COMPOSITION else " in the mean, of which the best one is released"
-        words = f"a fit and a score, each at epsilon {self.epsilon_trial:.4g}{secret}"
-        trial = ReleaseLine("Trial", "Search", round(self.mean_trials), None, None, 0.0, 1.0, words)
-        again = ReleaseLine("Refit", "Search", 1, None, None, 0.0, 1.0, f"on all records, at epsilon {self.epsilon_refit:.4g}")
-        return (trial, again) if self.refit else (trial,)
+        return self.cost.spending(estimator, parameters)
 
     def report(self, estimator: str, parameters: dict[str, str], *, planned: bool, reproducible: bool) -> PrivacyReport:
         """Return the privacy report of the search.
@@ -246,16 +239,12 @@ class SearchPlan:
         PrivacyReport
             Guarantee and releases.
         """
-        return PrivacyReport(
-            estimator=estimator,
+        return self.cost.report(
+            estimator,
             planned=planned,
-            budget=self.budget,
-            adjacency_in_words=ADJACENCIES[self.budget.adjacency],
-            spent=self.spent,
             solver=self.mechanism,
             solver_title=TITLES[self.mechanism],
             solver_reason=f"of {self.n_candidates} candidates",
-            releases=self._lines(),
             reproducible_noise=reproducible,
             noise_size=f"{self.score_noise:.2g} ({self._of_score}) in the score of one trial",
             public={
@@ -271,7 +260,6 @@ class SearchPlan:
                 OTHER_FITS,
                 ONE_PERSON,
             ),
-            versions=versions(),
         )
 
     def __str__(self) -> str:

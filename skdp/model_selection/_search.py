@@ -31,6 +31,7 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.errors import DivergedError, LowSignalWarning, silently, warn
 from skdp.privacy.ledger.charging import gaussian_mu_of, pay, prepaid, scheduled
 from skdp.privacy.noise.source import NoiseSource
+from skdp.privacy.release_plan import noise_stated
 
 __all__ = ["DPGridSearchCV", "DPRandomizedSearchCV"]
 
@@ -246,7 +247,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
 
     def _public_parameters(self, noise: NoiseSource) -> dict[str, str]:
         shown_parameters = {name: shown(value) for name, value in self.get_params(deep=False).items() if name != "random_state"}
-        return shown_parameters if noise.secure else {**shown_parameters, "noise": "from a seed: not private"}
+        return noise_stated(shown_parameters, noise)
 
     def _searched(
         self, plan: SearchPlan, candidates: list[dict[str, Any]], models: list[Any], parts: list[Any], noise: NoiseSource

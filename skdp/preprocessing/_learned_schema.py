@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data_validation import Partitions
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._scikit_learn.pipelines import warn_of_learning_steps
-from skdp._software import versions
 from skdp._stated_partitions import public_partitions, trusted
 from skdp._table_types import as_frame, as_table
 from skdp._validation import check_random_state, shown
@@ -19,14 +18,11 @@ from skdp.preprocessing._frame_facts import FrameFacts, finite_targets, warn_of_
 from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn, warn_of_unlearnt
 from skdp.preprocessing._pipeline import from_schema, prepared_names
-from skdp.privacy.accounting.privacy_loss import Composition
-from skdp.privacy.budget import ADJACENCIES, Budget
+from skdp.privacy.budget import Budget
 from skdp.privacy.errors import silently
 from skdp.privacy.ledger.charging import pay
-from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.source import NoiseSource
-from skdp.privacy.oracle import Oracle
-from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport, describe_releases, spent
+from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport
 
 __all__ = ["LearnedSchema"]
 
@@ -262,8 +258,8 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         plan, noise = self._plan(facts), NoiseSource(self.random_state)
         statement = self._report(plan, facts, noise, partitions=partitions)
         plan.warn_of_low_signal()
-        pay(_spending(plan, statement), self._ledgers)
-        oracle = Oracle(rows, plan.schedule, plan.budget, plan.scale, noise)
+        pay(plan.cost.spending(statement.estimator, statement.public["parameters"], noise), self._ledgers)
+        oracle = plan.oracle(rows, noise)
         del rows
         learnt = learn(oracle.ask, plan)
         oracle.finish()
@@ -285,17 +281,13 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         planned: bool = False,
         partitions: Partitions | None = None,
     ) -> PrivacyReport:
-        return PrivacyReport(
-            estimator=type(self).__name__,
+        return plan.cost.report(
+            type(self).__name__,
             planned=planned,
-            budget=plan.budget,
-            adjacency_in_words=ADJACENCIES[plan.budget.adjacency],
-            spent=spent(plan.schedule, plan.scale, plan.budget),
+            reproducible_noise=not noise.secure,
             solver="histograms",
             solver_title="joint histograms of all columns, by octave and by hash bucket, then in narrow bins",
             solver_reason="the only one; the squared budget is split by the numbers of columns and of columns of numbers",
-            releases=describe_releases(plan.schedule, plan.scale, plan.budget, plan.rounding_allowances),
-            reproducible_noise=not noise.secure,
             noise_size=plan.outlook,
             public={
                 "n_samples": plan.n_samples,
@@ -307,7 +299,6 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
                 "passes": plan.schedule.passes,
             },
             assumptions=(*facts.assumptions, *([TARGET] if plan.target else []), OTHER_FITS, ONE_PERSON, *trusted(partitions)),
-            versions=versions(),
         )
 
     def _attributes(self, facts: FrameFacts, learnt: Learnt, statement: PrivacyReport) -> dict[str, Any]:
@@ -330,17 +321,3 @@ def _facts_of_table(X: Any, schema: Any) -> FrameFacts:
     if not columns.known:
         raise ValueError("The table does not tell its number of records; expected plan(n_samples, n_features).")
     return FrameFacts.of(columns, schema)
-
-
-def _spending(plan: LearningPlan, statement: PrivacyReport) -> Spending:
-    seeded = {"noise": "from a seed: not private"} if statement.reproducible_noise else {}
-    composition = Composition.of(plan.schedule, plan.budget.adjacency).at(plan.scale) if plan.budget.private else None
-    return Spending(
-        estimator=statement.estimator,
-        parameters={**statement.public["parameters"], **seeded},
-        schedule=tuple(str(line) for line in statement.releases),
-        adjacency=plan.budget.adjacency,
-        epsilon=statement.spent.epsilon,
-        delta=plan.budget.delta,
-        composition=composition,
-    )

@@ -16,8 +16,7 @@ from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
-from skdp.privacy.errors import LowSignalWarning, PrivacyAccountingError, warn
-from skdp.privacy.noise.gaussian import GridGaussian
+from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.privacy.queries import ColumnHistograms, FineHistograms, Query
 from skdp.privacy.queries.column_histograms import (
     BUCKETS,
@@ -28,9 +27,10 @@ from skdp.privacy.queries.column_histograms import (
     WIDEST_INTEGERS,
     contribution,
 )
+from skdp.privacy.release_plan import ReleasePlan
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
-__all__ = ["LearningPlan", "Learnt", "counting_allowance", "in_words", "learn", "warn_of_unlearnt"]
+__all__ = ["LearningPlan", "Learnt", "in_words", "learn", "warn_of_unlearnt"]
 
 # By whether a column is text; None if each cell is a number or text.
 RULES: dict[bool | None, Callable[..., Any]] = {False: place_octaves, True: common_buckets, None: number_or_text}
@@ -100,27 +100,17 @@ class Learnt:
 
 
 @dataclass(frozen=True)
-class LearningPlan:
+class LearningPlan(ReleasePlan):
     """Hold the public facts of the releases.
 
     Parameters
     ----------
-    n_samples : int
-        Number of records.
     are_text : dict
         For each column that is learnt, whether it is text, by name; None if each cell is a number or text.
     target : bool
         Whether the range of the target is learnt.
-    budget : Budget
-        The budget that the releases spend, or have a share of.
     mu : float
         Gaussian-DP parameter of all releases together; inf without noise.
-    schedule : Schedule
-        The releases.
-    scale : float
-        Standard deviation over sensitivity of a release of weight 1.
-    rounding_allowances : tuple of float
-        Relative increase of the noise that covers rounding, per release.
     truths : frozenset of str, default=frozenset()
         Columns whose cells are true, false or missing, by their types.
     codes : frozenset of str, default=frozenset()
@@ -129,14 +119,9 @@ class LearningPlan:
         Whether targets that are far from most others are outliers, and not in their range.
     """
 
-    n_samples: int
     are_text: Mapping[str, bool | None]
     target: bool
-    budget: Budget
     mu: float
-    schedule: Schedule
-    scale: float
-    rounding_allowances: tuple[float, ...]
     truths: frozenset[str] = frozenset()
     codes: frozenset[str] = frozenset()
     robust: bool = False
@@ -172,13 +157,21 @@ class LearningPlan:
             releases += [Release(FineHistograms, Gaussian(math.hypot(*weights) / weight)) for weight in weights[1:]]
         schedule = Schedule(tuple((1, release) for release in releases))
         mu = gaussian_mu(budget.epsilon, budget.delta) if mu is None else mu
-        scale = math.sqrt(Composition.of(schedule, budget.adjacency).full) / mu
-        largest = (n_numbers + target) * (EVEN_BINS + WIDEST_INTEGERS + 1)
-        allowances = tuple(
-            counting_allowance(release, scale, n_samples, release.size or largest, budget.adjacency) if budget.private else 0.0
-            for release in releases
+        plan = cls(
+            are_text,
+            target,
+            mu,
+            truths,
+            codes,
+            robust,
+            schedule=schedule,
+            budget=budget,
+            n_samples=n_samples,
+            scale=math.sqrt(Composition.of(schedule, budget.adjacency).full) / mu,
+            default_size=(n_numbers + target) * (EVEN_BINS + WIDEST_INTEGERS + 1),
         )
-        return cls(n_samples, are_text, target, budget, mu, schedule, scale, allowances, truths, codes, robust)
+        plan.rounding_allowances  # noqa: B018 - raises an error
+        return plan
 
     def noise_of(self, query: Query) -> float:
         """Return the standard deviation of the noise in a bin, as a share of the records."""
@@ -368,39 +361,6 @@ def in_words(described: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 def _split(answer: np.ndarray, sizes: list[int], plan: LearningPlan) -> list[np.ndarray]:
     return np.split(answer / plan.n_samples, np.cumsum(sizes)[:-1])
-
-
-def counting_allowance(release: Release, scale: float, n_samples: int, size: int, adjacency: str) -> float:
-    """Return the relative increase of the noise that covers rounding; counts are exact.
-
-    Parameters
-    ----------
-    release : Release
-        Gaussian release of counts.
-    scale : float
-        Noise scale of the schedule.
-    n_samples, size : int
-        Number of records, and of counts.
-    adjacency : {"replace_one", "zero_out"}
-        Which tables are neighbours.
-
-    Returns
-    -------
-    float
-        For example 1e-4 for a hundredth of a percent.
-    """
-    if not isinstance(release.mechanism, Gaussian):
-        raise PrivacyAccountingError(f"{release.mechanism!r} has no noise multiplier; expected a Gaussian release.")
-    sensitivity, weight = release.query.relative_sensitivity[adjacency], release.mechanism.weight
-    noise = GridGaussian.calibrated(
-        clip_norm=1.0,
-        relative_sensitivity=sensitivity,
-        scale=scale * weight,
-        n_samples=n_samples,
-        size=size,
-        summation_error=0.0,
-    )
-    return noise.std / (sensitivity * scale * weight) - 1
 
 
 def _described(

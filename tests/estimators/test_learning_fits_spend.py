@@ -25,7 +25,7 @@ from skdp import (
     DPLogisticRegression,
     PrivacyLedger,
 )
-from skdp.estimators import _learnt
+from skdp.privacy import release_plan
 from skdp.privacy.oracle import Oracle
 from skdp.testing import reproducible_noise
 
@@ -136,7 +136,7 @@ def test_every_fit_around_it_is_charged_once(frame, tmp_path, monkeypatch):
 
 def test_a_ledger_that_is_full_refuses_before_a_record_is_counted(frame, tmp_path, monkeypatch):
     with PrivacyLedger(tmp_path / "a.sqlite", epsilon=0.5, delta=1e-5) as ledger:
-        monkeypatch.setattr(_learnt, "Oracle", lambda *args: pytest.fail("the records were put behind the gate"))
+        monkeypatch.setattr(release_plan, "Oracle", lambda *args: pytest.fail("the records were put behind the gate"))
         with pytest.raises(BudgetExceededError):
             DPLogisticRegression(1.0, delta=1e-7, schema="learn").fit(frame, target("classifier", frame))
         assert not ledger.entries

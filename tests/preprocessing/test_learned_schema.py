@@ -28,6 +28,7 @@ from skdp._model_files import load_model, save_model
 from skdp.preprocessing import LearnedSchema, Schema, _learning, from_schema
 from skdp.preprocessing import _learned_schema as module
 from skdp.preprocessing._octave_rule import LEAST_MASS, Z
+from skdp.privacy import release_plan
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.accounting.noise_calibration import spent_epsilon
 from skdp.privacy.errors import OutsideGuaranteeWarning
@@ -111,7 +112,7 @@ def test_a_frame_of_text_needs_no_types(frame):
 @pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
 def test_the_transcript_is_the_schedule_and_spends_the_budget(adjacency, frame, monkeypatch):
     gates, plans, of = [], [], LearnedSchema._plan
-    monkeypatch.setattr(module, "Oracle", lambda *args: gates.append(Oracle(*args)) or gates[-1])
+    monkeypatch.setattr(release_plan, "Oracle", lambda *args: gates.append(Oracle(*args)) or gates[-1])
     monkeypatch.setattr(LearnedSchema, "_plan", lambda self, facts: plans.append(of(self, facts)) or plans[-1])
     model = learnt(frame, adjacency=adjacency, epsilon=1.0, delta=1e-7)
     (gate,), (plan,) = gates, plans
@@ -240,7 +241,7 @@ def test_the_ledger_is_charged_before_the_data_are_counted(frame, tmp_path, monk
         LearnedSchema(0.4, delta=1e-8).fit(frame)
         (entry,) = ledger.entries
         assert entry.spending.estimator == "LearnedSchema" and entry.spending.epsilon == pytest.approx(0.4)
-        monkeypatch.setattr(module, "Oracle", lambda *args: pytest.fail("the records were put behind the gate"))
+        monkeypatch.setattr(release_plan, "Oracle", lambda *args: pytest.fail("the records were put behind the gate"))
         with pytest.raises(BudgetExceededError):
             LearnedSchema(2.0, delta=1e-8).fit(frame)
         assert len(ledger.entries) == 1
