@@ -9,9 +9,9 @@ from skdp.estimators._quantile import DPQuantileRegressor
 from skdp.estimators._regression import DPLinearRegression
 from skdp.estimators._robust import DPRobustRegressor
 from skdp.estimators._svm import DPLinearSVC
+from skdp.estimators._tabular import DPTabularClassifier, DPTabularRegressor
 from skdp.estimators.additive._estimators import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.estimators.boosting._estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from skdp.estimators.boosting._tabular import DPTabularClassifier, DPTabularRegressor
 
 __all__ = [
     "DPAUCMaximizer",

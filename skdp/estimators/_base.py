@@ -39,7 +39,6 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     """Base of the private estimators. Subclasses declare the parameters, name the class of their task, and predict."""
 
     _task_class: ClassVar[type[Task]]
-    _chosen_by: Choice | None = None  # during a fit, or for a plan, if another estimator chose this one
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse tables are accepted, and secure noise is not reproducible."""
@@ -80,17 +79,17 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         names = getattr(self, "prepared_features_", getattr(self, "feature_names_in_", None))
         return np.array(column_labels(names, np.shape(self.coef_)[-1]), dtype=object)
 
-    def _task(self) -> Any:
-        """Return the task of a fit with the present parameters."""
-        return self._task_class(self)
+    def _task(self, choice: Choice | None = None) -> Any:
+        """Return the task of a fit with the present parameters; with what another estimator states that chose this one."""
+        return self._task_class(self, choice)
 
-    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], **inputs: Any) -> Any:
+    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], choice: Any = None, **inputs: Any) -> Any:
         """Fit in five lines: read the table, plan the fit, pay for it, run it, and set all attributes at once.
 
         The first two lines raise all errors about the parameters and the table. The third charges the ledgers, which may refuse.
         Only the fourth puts the records behind the oracle: apart from the checks of the table, nothing before it depends on them.
         """
-        task = self._task()
+        task = self._task(choice)
         inputs |= taken_weights(task, unsupported)
         refuse_fit_arguments(type(self), unsupported)
         warn_of_learning_steps()
@@ -146,7 +145,10 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         TypeError, ValueError
             As `fit` does.
         """
-        task = self._task()
+        return self._planned(self._task(), n_samples, n_features, n_classes)
+
+    def _planned(self, task: Any, n_samples: Any, n_features: int | None, n_classes: int | None) -> PrivacyReport:
+        """Return the report of a planned fit, as a user of `plan` gets it."""
         table = planned_table(task.schema, n_samples, n_features)
         warn_of_ids(task.schema, table, task.feature_bounds)
         if (learning := learning_of(task, table)) is not None:

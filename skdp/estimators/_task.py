@@ -73,6 +73,10 @@ class Task(ABC):
     ----------
     estimator : estimator
         The estimator that is fitted.
+    chosen_by : Choice or None, default=None
+        What another estimator states that chose this one; None if the user did.
+    counted : dict, default={}
+        Released shares of parts of columns, from an earlier stage of the fit.
     **changed : object
         Parameters that differ from those of the estimator.
     """
@@ -102,12 +106,19 @@ class Task(ABC):
     takes_several: ClassVar[bool] = False  # whether y may have a column for each of several targets
 
     estimator: Any
+    chosen_by: Choice | None
     _changed: dict[str, Any]
     counted: Mapping[str, Shares]  # released shares of parts of columns, from an earlier stage of the fit
 
-    def __init__(self, estimator: Any, counted: Mapping[str, Shares] = MappingProxyType({}), **changed: Any) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        chosen_by: Choice | None = None,
+        counted: Mapping[str, Shares] = MappingProxyType({}),
+        **changed: Any,
+    ) -> None:
         parameters = {**estimator.get_params(deep=False), **changed}
-        vars(self).update(parameters, estimator=estimator, counted=counted, _changed=changed)
+        vars(self).update(parameters, estimator=estimator, chosen_by=chosen_by, counted=counted, _changed=changed)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{name} of a task cannot be set; expected replaced({name}=...).")
@@ -127,7 +138,8 @@ class Task(ABC):
         Task
             Of the same class.
         """
-        return type(self)(self.estimator, self.counted if counted is None else counted, **{**self._changed, **changed})
+        counted = self.counted if counted is None else counted
+        return type(self)(self.estimator, self.chosen_by, counted, **{**self._changed, **changed})
 
     @property
     def kind(self) -> str:
@@ -175,11 +187,6 @@ class Task(ABC):
     def user_model(self) -> Any:
         """The estimator that the user fits: this one, unless another one chose it."""
         return self.estimator if self.chosen_by is None else self.chosen_by.user_model
-
-    @property
-    def chosen_by(self) -> Choice | None:
-        """What another estimator, which chose this one, states; None if the user did."""
-        return getattr(self.estimator, "_chosen_by", None)
 
     @cached_property
     def read_schema(self) -> Schema | None:

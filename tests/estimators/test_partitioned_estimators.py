@@ -13,7 +13,7 @@ import skdp.estimators
 from skdp._data_validation import Facts
 from skdp.data import chunks
 from skdp.estimators._needs_memory import need_of_memory, solvers_in_partitions
-from skdp.estimators.additive._base import AdditiveModel
+from skdp.estimators.additive._base import ColumnModel
 from skdp.privacy.data import summation
 from skdp.solvers import SOLVERS
 from skdp.testing import reproducible_noise
@@ -32,7 +32,7 @@ TABLES = {"dense": np.asarray, "float32": lambda X: X.astype(np.float32), "frame
 TABLES["csr"] = lambda X: csr_array(np.where(X > 0, X, 0))
 REASONS = {"skgd": "keeps a raw prediction of each record"} | dict.fromkeys(("objective", "output"), "as often as they decide")
 ADDITIVE = {
-    name for name in skdp.estimators.__all__ if issubclass(getattr(skdp.estimators, name), AdditiveModel)
+    name for name in skdp.estimators.__all__ if issubclass(getattr(skdp.estimators, name), ColumnModel)
 }  # have tests of their own
 
 

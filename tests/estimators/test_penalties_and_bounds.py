@@ -16,10 +16,10 @@ from sklearn.base import clone
 import skdp.estimators
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp._data_validation import Facts
-from skdp.estimators.additive._base import AdditiveModel
+from skdp.estimators.additive._base import ColumnModel
 
 # Estimators of which bounds scale the features, or which have none.
-SCALED = ("DPMinimax", *(name for name in KINDS if issubclass(getattr(skdp.estimators, name), AdditiveModel)))
+SCALED = ("DPMinimax", *(name for name in KINDS if issubclass(getattr(skdp.estimators, name), ColumnModel)))
 every = pytest.mark.parametrize("name", [name for name in KINDS if name != "DPMinimax"])  # which has a data norm only
 unscaled = pytest.mark.parametrize("name", [name for name in KINDS if name not in SCALED])
 FORMS = {

@@ -146,7 +146,7 @@ def test_an_array_without_bounds_warns_whatever_is_chosen(rng):
     """Before the charge: as an error, nothing is spent."""
     X = rng.uniform(0, 6, (1000, 3))
     model = DPTabularClassifier(**BUDGET, classes=[False, True])
-    assert isinstance(model._chosen(1000, 3), DPLogisticRegression)
+    assert isinstance(model._chosen(1000, 3)[0], DPLogisticRegression)
     with PrivacyLedger(epsilon=2.0, delta=1e-5) as ledger, warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match="Neither schema nor feature_bounds"):

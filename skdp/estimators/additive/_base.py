@@ -28,13 +28,31 @@ from skdp.preprocessing import Term
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import WaldTest
 
-__all__ = ["AdditiveModel"]
+__all__ = ["AdditiveModel", "ColumnModel"]
 
 # What else hides a function of a classifier, for its warning.
 ONE_CLASS = " Where nearly all records have one class, the log-odds are not identified either."
 
 
-class AdditiveModel(DPEstimator):
+class ColumnModel(DPEstimator):
+    """Base of estimators of the columns of a dense table, which may be text."""
+
+    schema: Any
+
+    @abstractmethod
+    def __init__(self) -> None: ...
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: text needs a schema, tables are dense, and scores on small tables are poor with noise."""
+        tags = super().__sklearn_tags__()
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.poor_score = self._is_noisy()
+        tags.input_tags.sparse = False
+        tags.input_tags.string = tags.input_tags.categorical = self.schema is not None
+        return tags
+
+
+class AdditiveModel(ColumnModel):
     """Base of additive models: the sum of one function per column and per named pair of columns.
 
     Subclasses declare the parameters ``schema``, ``feature_bounds``, ``interactions`` and ``knots`` in addition to those of
@@ -48,18 +66,6 @@ class AdditiveModel(DPEstimator):
         "max_bins": "knots=... sets the number of even intervals between knots",
         "n_knots": "knots=... sets the number of even intervals between knots",
     }
-
-    @abstractmethod
-    def __init__(self) -> None: ...
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: text needs a schema, tables are dense, and scores on small tables are poor with noise."""
-        tags = super().__sklearn_tags__()
-        if tags.classifier_tags is not None:
-            tags.classifier_tags.poor_score = self._is_noisy()
-        tags.input_tags.sparse = False
-        tags.input_tags.string = tags.input_tags.categorical = self.schema is not None
-        return tags
 
     def _interval_rows(self, X: Any) -> tuple[Any, Any]:
         """Return the rows of a table whose factors have intervals, and the squares of what predictions may be off by besides."""

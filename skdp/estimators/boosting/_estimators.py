@@ -13,7 +13,83 @@ from skdp.estimators.boosting._base import BoostedModel
 from skdp.estimators.boosting._task import BoostedTask
 from skdp.preprocessing import AdditiveBasis
 
-__all__ = ["DPGradientBoostingClassifier", "DPGradientBoostingRegressor"]
+__all__ = ["DPGradientBoostingClassifier", "DPGradientBoostingRegressor", "StagedClassification", "StagedRegression"]
+
+
+class StagedClassification:
+    """Mixin of classifiers that predict after each tree."""
+
+    _staged: Any
+    classes_: Any
+    _labels_of: Any
+
+    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
+        """Yield the raw predictions after each tree; the last ones are those of `decision_function`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Once per tree; once in all without trees.
+        """
+        for raw in self._staged(X):
+            yield raw[:, 0] if self.classes_.size == 2 else raw
+
+    def staged_predict_proba(self, X: Any) -> Iterator[np.ndarray]:
+        """Yield the probability of each class after each tree, as `predict_proba` does at the end.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_classes)
+            Once per tree; once in all without trees.
+        """
+        yield from map(probabilities, self.staged_decision_function(X))
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+        """Yield the predicted labels after each tree, as `predict` does at the end.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            Once per tree; once in all without trees.
+        """
+        yield from map(self._labels_of, self.staged_decision_function(X))
+
+
+class StagedRegression:
+    """Mixin of regressors that predict after each tree."""
+
+    _staged: Any
+    _in_bounds: Any
+
+    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
+        """Yield the predictions after each tree, as `predict` does at the end.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            Once per tree; once in all without trees.
+        """
+        yield from map(self._in_bounds, self._staged(X))
 
 
 class BoostedClassificationTask(BoostedTask, ProbabilisticTask):
@@ -25,7 +101,7 @@ class BoostedClassificationTask(BoostedTask, ProbabilisticTask):
         return intervals_for_classes(signal * self._share(signal, len(basis.facts.columns)) ** 0.5, basis)
 
 
-class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
+class DPGradientBoostingClassifier(StagedClassification, BoostedModel, DPProbabilisticClassifier):
     r"""Gradient boosting for classes whose fitted model is differentially private, and which finds interactions by itself.
 
     An additive model gets 20 to 50 % of the squared budget. Then 1000 random trees are added, or 500 for more than 100 000
@@ -163,52 +239,6 @@ class DPGradientBoostingClassifier(BoostedModel, DPProbabilisticClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
-        """Yield the raw predictions after each tree; the last ones are those of `decision_function`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Records.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Once per tree; once in all without trees.
-        """
-        for raw in self._staged(X):
-            yield raw[:, 0] if self.classes_.size == 2 else raw
-
-    def staged_predict_proba(self, X: Any) -> Iterator[np.ndarray]:
-        """Yield the probability of each class after each tree, as `predict_proba` does at the end.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Records.
-
-        Yields
-        ------
-        ndarray of shape (n_samples, n_classes)
-            Once per tree; once in all without trees.
-        """
-        yield from map(probabilities, self.staged_decision_function(X))
-
-    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
-        """Yield the predicted labels after each tree, as `predict` does at the end.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Records.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,)
-            Once per tree; once in all without trees.
-        """
-        yield from map(self._labels_of, self.staged_decision_function(X))
-
 
 class BoostedRegressionTask(BoostedTask, RegressionTask):
     """Task of boosting for numbers."""
@@ -220,7 +250,7 @@ class BoostedRegressionTask(BoostedTask, RegressionTask):
         return intervals_for_numbers(signal * self._share(signal, len(basis.facts.columns)) ** 0.5, basis)
 
 
-class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
+class DPGradientBoostingRegressor(StagedRegression, BoostedModel, DPRegressor):
     r"""Gradient boosting for numbers whose fitted model is differentially private, and which finds interactions by itself.
 
     An additive model gets 20 to 50 % of the squared budget. Then 1000 random trees are added, or 500 for more than 100 000
@@ -352,18 +382,3 @@ class DPGradientBoostingRegressor(BoostedModel, DPRegressor):
         self.feature_bounds = feature_bounds
         self.random_state = random_state
         self.verbose = verbose
-
-    def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
-        """Yield the predictions after each tree, as `predict` does at the end.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Records.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,)
-            Once per tree; once in all without trees.
-        """
-        yield from map(self._in_bounds, self._staged(X))

@@ -11,7 +11,7 @@ from seeded import fitted
 from sums import fits
 
 import skdp.privacy.data.training_data as training_data
-from skdp.estimators.additive._base import AdditiveModel
+from skdp.estimators.additive._base import ColumnModel
 from skdp.metrics import evaluate
 from skdp.privacy import queries
 from skdp.privacy.data.binned_records import BinnedRecords
@@ -111,7 +111,7 @@ def test_sums_over_partitions_are_those_of_the_table(storage, monkeypatch):
     monkeypatch.setattr(SumQuery, "evaluate", lambda query, rows: compared(query, rows))
     kinds = set()
     for model, X, y, *groups in fits():
-        if storage != "csr" or not isinstance(model, AdditiveModel):
+        if storage != "csr" or not isinstance(model, ColumnModel):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # some have no range of y
                 fitted(model, STORAGES[storage](X), y, **({"groups": groups[0]} if groups else {}))

@@ -14,17 +14,25 @@ from skdp._data_validation import quoting_no_data
 from skdp._table_types import as_table
 from skdp.data._dask import is_dask, table_of
 from skdp.estimators._choice import Choice
+from skdp.estimators._classifier import DPProbabilisticClassifier
 from skdp.estimators._learnt import Learning, LearningInPartitions, learning_of
 from skdp.estimators._logistic import DPLogisticRegression
 from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._planned_shape import planned_table, read_shape
 from skdp.estimators._regression import DPLinearRegression
+from skdp.estimators._regressor import DPRegressor
 from skdp.estimators._unsupported import explain_refusals, refuse_fit_arguments
+from skdp.estimators.additive._base import ColumnModel
 from skdp.estimators.additive._estimators import DPAdditiveClassifier
 from skdp.estimators.additive._reading import labels_of_columns, number_of_records
 from skdp.estimators.additive._terms import ShapeFunction, Shapes
 from skdp.estimators.boosting._base import BoostedModel
-from skdp.estimators.boosting._estimators import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from skdp.estimators.boosting._estimators import (
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
+    StagedClassification,
+    StagedRegression,
+)
 from skdp.preprocessing._frame_facts import leaves_to_learn
 from skdp.privacy.budget import FEWEST_BY_DEFAULT, Budget
 from skdp.privacy.errors import PrivacyAccountingError
@@ -54,22 +62,22 @@ SHARED = frozenset(  # what a fitted estimator has of the one that was chosen
 )
 
 
-class TabularModel(BoostedModel):
+class TabularModel(ColumnModel):
     """Base of estimators that fit another one, which public facts choose."""
 
+    _refused = BoostedModel._refused
     _boosted: ClassVar[Any]
     _usual: ClassVar[Any]  # where noise would win over trees
     _faint: ClassVar[Any]  # where noise would win over functions of columns, too
 
-    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], **beside: Any) -> Any:
+    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], choice: Any = None, **inputs: Any) -> Any:
         refuse_fit_arguments(type(self), unsupported)  # also what the chosen estimator takes
         X = as_table(X)
         n_samples, n_columns, rest = self._facts_of(X, y)
-        model = self._chosen(n_samples, n_columns, rest)
+        model, choice = self._chosen(n_samples, n_columns, rest)
         if self._ledgers:
             model._ledgers = self._ledgers
-        model._fit(X, y, unsupported, **beside)
-        del model._chosen_by  # this estimator, which files need once
+        model._fit(X, y, unsupported, choice, **inputs)
         self._commit(self._attributes_of(model))
         return self
 
@@ -86,17 +94,16 @@ class TabularModel(BoostedModel):
         """Return the report of a fit on a table of the given shape, before any data is touched; states what would be fitted."""
         table = planned_table(self.schema, n_samples, n_features)
         if (hasattr(table, "shape") and not isinstance(table, Integral)) or in_partitions(table):
-            model = self._chosen(*self._facts_of(table, None))
+            model, choice = self._chosen(*self._facts_of(table, None))
         else:
             shape = read_shape(n_samples, n_features)
-            model = self._chosen(shape.n_samples, self._task().n_columns(shape.n_features))
-        return model.plan(n_samples, n_features, n_classes)  # type: ignore[no-any-return]
+            model, choice = self._chosen(shape.n_samples, self._task().n_columns(shape.n_features))
+        return model._planned(model._task(choice), n_samples, n_features, n_classes)  # type: ignore[no-any-return]
 
-    def _chosen(self, n_samples: int, n_columns: int, budget: Budget | None = None) -> Any:
+    def _chosen(self, n_samples: int, n_columns: int, budget: Budget | None = None) -> tuple[Any, Choice]:
         """Return the estimator that is fitted, chosen by public facts alone; None stands for the whole budget."""
-        n_samples = (
-            n_samples if n_samples >= 2 else FEWEST_BY_DEFAULT
-        )  # fewer are refused by the chosen estimator, whichever it is
+        # fewer records are refused by the chosen estimator, whichever it is
+        n_samples = n_samples if n_samples >= 2 else FEWEST_BY_DEFAULT
         task = self._task()
         signal = signal_to_noise(task.known_budget(n_samples) if budget is None else budget, n_samples)
         if task.rule(signal, n_columns) is not None:
@@ -105,9 +112,8 @@ class TabularModel(BoostedModel):
             kind, why = self._usual, "where noise would win over trees"
         else:
             kind, why = self._faint, "where noise would win over trees and curves"
-        model = self._made(kind)
-        model._chosen_by = Choice(self, f"the signal-to-noise ratio is {signal:.4g} for {n_columns} columns, {why}")
-        return model
+        reason = f"the signal-to-noise ratio is {signal:.4g} for {n_columns} columns, {why}"
+        return self._made(kind), Choice(self, reason)
 
     def _made(self, kind: Any) -> Any:
         """Return an estimator with the parameters of this one."""
@@ -142,6 +148,11 @@ class TabularModel(BoostedModel):
     def _raw(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         return np.asarray(self.estimator_._raw(X))
+
+    @property
+    def feature_names_out_(self) -> np.ndarray:
+        """Names of the columns of ``coef_`` of the chosen estimator."""
+        return np.asarray(self._model_with("feature_names_out_").feature_names_out_)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -200,7 +211,7 @@ class TabularModel(BoostedModel):
         return self.estimator_
 
 
-class DPTabularClassifier(TabularModel, DPGradientBoostingClassifier):
+class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticClassifier):
     r"""The classifier to start with: differentially private, with nothing to describe or to tune.
 
     It fits another estimator: `DPGradientBoostingClassifier` where noise leaves trees a chance, `DPAdditiveClassifier` where it
@@ -292,6 +303,7 @@ class DPTabularClassifier(TabularModel, DPGradientBoostingClassifier):
     True
     """
 
+    _task_class = DPGradientBoostingClassifier._task_class
     _boosted, _usual, _faint = DPGradientBoostingClassifier, DPAdditiveClassifier, DPLogisticRegression
 
     @explain_refusals
@@ -319,7 +331,7 @@ class DPTabularClassifier(TabularModel, DPGradientBoostingClassifier):
         self.verbose = verbose
 
 
-class DPTabularRegressor(TabularModel, DPGradientBoostingRegressor):
+class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
     r"""The regressor to start with: differentially private, with nothing to describe or to tune.
 
     It fits another estimator: `DPGradientBoostingRegressor` where noise leaves trees a chance, and
@@ -408,6 +420,7 @@ class DPTabularRegressor(TabularModel, DPGradientBoostingRegressor):
     True
     """
 
+    _task_class = DPGradientBoostingRegressor._task_class
     _boosted, _usual, _faint = DPGradientBoostingRegressor, DPLinearRegression, DPLinearRegression
 
     @explain_refusals
