@@ -323,7 +323,7 @@ def _largest(block: Any, limits: np.ndarray) -> np.ndarray:
             ratios = np.abs(block)
             return np.nan_to_num(np.divide(ratios, limits, out=ratios), copy=False, posinf=np.inf).max(axis=1, initial=0.0)
         ratios = np.nan_to_num(np.abs(block.data) / of_entries(block, limits), copy=False, posinf=np.inf)
-    return type(block)((ratios, block.indices, block.indptr), shape=block.shape).max(axis=1).toarray()[:, 0]
+    return type(block)((ratios, block.indices, block.indptr), shape=block.shape).max(axis=1).toarray().ravel()
 
 
 def of_entries(block: Any, limits: np.ndarray) -> np.ndarray:

@@ -1,22 +1,15 @@
 """Scores of vertices against their definition, their sensitivity by search, and that nothing is densified."""
 
-import math
 import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import sparse
-from seeded import source
 
 from skdp.constraints import L1Ball, Simplex
-from skdp.losses import Logistic, Multinomial, Squared
-from skdp.privacy.accounting.noise_calibration import calibrate
-from skdp.privacy.budget import Budget
+from skdp.losses import Logistic, Squared
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Vertex, Vertices
-from skdp.privacy.schedule import Release, Schedule, Selection
 
 STORAGES = {
     "C": np.ascontiguousarray,
@@ -41,27 +34,6 @@ def definition(X, y, loss, coef, clip_norm, weights, null=()):
     terms = np.clip(x[:, :, None] * residuals[:, None, :], -clip_norm, clip_norm)
     terms[list(null)] = 0.0
     return terms.sum(axis=0)
-
-
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("loss", (Logistic(), Multinomial(3)), ids=lambda loss: loss.name)
-@pytest.mark.parametrize("clip_norm", (0.05, 100.0))
-@pytest.mark.parametrize("null", ((), NULL), ids=("all", "null"))
-def test_the_scores_are_those_of_gradients_clipped_by_coordinate(storage, loss, clip_norm, null, rng):
-    X = STORAGES[storage](rng.normal(size=(50, 4)) * rng.choice([0, 0.1, 1, 5], size=(50, 4)))
-    y, weights = rng.integers(max(2, loss.n_outputs), size=50), np.array([0.5, 2.0, 1.0])
-    coef, offset = rng.normal(size=(2, 4, loss.n_outputs))
-    rows = TrainingData(X, y, data_norm=R, class_weight=weights)
-    rows = rows.without(null) if len(null) else rows
-    expected = (definition(X, y, loss, coef, clip_norm, weights, null) + offset).ravel()
-    for polytope in (*POLYTOPES[coef.size], Vertices(rng.normal(size=(5, coef.size)))):
-        query = Vertex(loss, coef, clip_norm, polytope, offset)
-        scores = query.evaluate(rows)
-        assert scores.shape == (query.size,)
-        best = polytope.vertex(int(np.argmax(scores)))
-        np.testing.assert_allclose(scores, -polytope.products(expected), rtol=1e-5, atol=1e-5)
-        assert best @ expected == pytest.approx(-scores.max(), rel=1e-5, abs=1e-5)
-        assert query.radius == pytest.approx(max(np.abs(polytope.vertex(i)).sum() for i in range(query.size)))
 
 
 def test_blocks_and_samples_add_up(rng):
@@ -125,11 +97,6 @@ def test_a_coordinate_just_beyond_the_clip_is_clipped_and_no_other(storage, exce
     assert np.abs(scores).max() <= 0.5
 
 
-def test_sensitivity_is_stated_per_adjacency():
-    query = Vertex(Logistic(), np.zeros((3, 2)), 0.2, ball(6, 1.5), np.zeros((3, 2)))
-    assert (query.sensitivity("replace_one"), query.sensitivity("zero_out")) == pytest.approx((0.6, 0.3))
-
-
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("n_samples", (50, 9000))
 def test_rounding_stays_below_its_bound(storage, n_samples, rng):
@@ -175,13 +142,3 @@ def test_rows_with_an_intercept_are_refused():
     rows = TrainingData(np.zeros((4, 2)), np.arange(4) % 2, data_norm=1.0, intercept_scaling=1.0)
     with pytest.raises(ValueError, match="including the intercept if there is one"):
         Vertex(Logistic(), np.zeros((2, 1)), 1.0, ball(2), np.zeros((2, 1))).evaluate(rows)
-
-
-@pytest.mark.parametrize("what", ("coef", "offset"))
-def test_what_is_not_finite_is_refused(what):
-    schedule, budget = Schedule(((1, Release(Vertex, Selection(), 1.0)),)), Budget(1.0, 1e-6, "zero_out")
-    rows = TrainingData(np.zeros((4, 2)), np.arange(4) % 2, data_norm=1.0)
-    bad, zeros = np.array([[math.nan], [0.0]]), np.zeros((2, 1))
-    query = Vertex(Logistic(), bad if what == "coef" else zeros, 1.0, ball(2), bad if what == "offset" else zeros)
-    with pytest.raises(PrivacyAccountingError, match="not finite"):
-        Oracle(rows, schedule, budget, calibrate(schedule, budget), source()).ask(query)

@@ -1,0 +1,787 @@
+"""The laws of every query: its definition, its sensitivity, null records, samples, weights, and the numbers in it.
+
+A query is tested by its line in `CASES`: an instance, and what one record adds to the sum, written as in its docstring.
+"""
+
+import contextlib
+import math
+import os
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import root
+
+from skdp.constraints import L1Ball
+from skdp.losses import BoundedProper, Huber, Logistic, Multinomial, Quantile, Squared, SquaredDistance
+from skdp.minimax import AUCSaddle, Batch
+from skdp.privacy import queries
+from skdp.privacy.data.binned_records import BinnedRecords
+from skdp.privacy.data.column_cells import ColumnCells
+from skdp.privacy.data.gradient_factors import CANCELLED
+from skdp.privacy.data.summation import BLOCK
+from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.oracle import Oracle
+from skdp.privacy.queries import (
+    BinCounts,
+    BlockGradient,
+    Bread,
+    ClassCounts,
+    ClassMoments,
+    ColumnHistograms,
+    CoordinateScores,
+    Curvature,
+    Difference,
+    DistanceHistogram,
+    DualGradient,
+    ErrorSums,
+    FeatureSums,
+    FeatureTargetSums,
+    FineHistograms,
+    Gradient,
+    HatSums,
+    JointGradient,
+    JointMoments,
+    LabelSum,
+    LeafSums,
+    LossSums,
+    Meat,
+    Minimum,
+    Moments,
+    NewtonDirection,
+    PrimalDifference,
+    PrimalGradient,
+    Query,
+    ResidualHistogram,
+    ResidualSigns,
+    ResidualSizes,
+    ResidualSum,
+    ScoreCounts,
+    ScoreGradient,
+    Scores,
+    ScoreTree,
+    SecondMoment,
+    ShortenedGradient,
+    SmallestEigenvalue,
+    Standardization,
+    StandardizedGradient,
+    TargetExponents,
+    TargetHistogram,
+    TargetSum,
+    TotalWeight,
+    TreeWeight,
+    Vertex,
+    Vertices,
+    Whitening,
+    half_vector,
+)
+from skdp.privacy.queries._strong_convexity import Minimization
+from skdp.privacy.queries.score_counts import tree
+from skdp.scorers import LinearScorer
+
+R, K, D = 1.3, 0.7, 3  # bound on rows, constant of the intercept, features
+ADJACENCIES = ("zero_out", "replace_one")
+INTERFACES = {"Query", "SumQuery", "NonNegativeQuery", "Scores"}
+NEAR = 0.995  # an attained bound that were 1 % smaller, or larger, is seen
+ROUNDING = 1 + 1e-9
+NULL, N = np.array([0, 3, 17]), 40
+
+# ------------------------------------------------------------------ tables, of records (x, y), (cells, y), or (bins, y, scores)
+
+
+STORAGES = {"C": np.ascontiguousarray, "F": np.asfortranarray, "csr": sparse.csr_array, "csc": sparse.csc_array}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows in `TrainingData`; records are pairs of a row and a target."""
+
+    targets: tuple[Any, ...]  # hostile targets, or the number of classes
+    constant: float = K
+    class_weight: Any = None
+    storages: Any = ("C", "F", "csr", "csc")
+
+    def data(self, query, records, storage="C", weights=None, by_row=False):
+        X, y = (np.array(list(part)) for part in zip(*records, strict=True))
+        how = {"by_row": query.by_row or by_row, "by_column": query.by_column, "intercept_scaling": self.constant}
+        weight = None if self.class_weight is None else np.array(self.class_weight)
+        y = y.astype(np.int8) if isinstance(self.targets, int) else y
+        return TrainingData(STORAGES[storage](X), y, data_norm=R, class_weight=weight, sample_weight=weights, **how)
+
+    def target(self, rng):
+        if isinstance(self.targets, int):
+            return int(rng.integers(self.targets))
+        return rng.uniform(-1.2, 1.2, np.shape(self.targets[0])) if np.ndim(self.targets[0]) else float(rng.uniform(-1.2, 1.2))
+
+    def usual(self, rng):
+        X = rng.normal(size=(N, D)) * (rng.random((N, D)) < 0.8)
+        X[4], X[5], X[6] = [1e15, -1e15, 1e10], 0.0, 1e150
+        return [(x, self.target(rng)) for x in X]
+
+    def hostile(self, rng):
+        targets = range(self.targets) if isinstance(self.targets, int) else self.targets
+        directions = [*np.eye(D), *-np.eye(D), *rng.normal(size=(9, D)), *CORNERS]
+        rows = [size * v / np.linalg.norm(v) for v in directions for size in (1e-9, 0.2, 1.0, R, 1e6, 1e200)]
+        return [*product([np.zeros(D), *rows], targets)]
+
+
+# Directions in a plane, among them pairs at 120 degrees, where sums of squares move the most.
+CORNERS = [np.array([math.cos(a), math.sin(a), 0.0]) for a in np.radians(np.arange(15, 360, 30))]
+
+
+class Cells:
+    """Cells in `ColumnCells`: four columns, the last of them buckets, and a number to predict."""
+
+    storages: ClassVar = ("C",)
+    values = (math.nan, math.inf, -math.inf, 0.0, -0.0, 5e-324, 1e300, -1e300, 1.0, -1.0, 0.5, 3.0, 63.9999, 64.0, 7.25, -3.5)
+
+    def data(self, query, records, storage="C", weights=None):
+        cells, targets = zip(*records, strict=True)
+        return ColumnCells(np.array(cells), np.array(targets))
+
+    def usual(self, rng):
+        cells = np.where(rng.random((N, 4)) < 0.5, rng.normal(size=(N, 4)), rng.integers(-70, 300, (N, 4)))
+        cells[rng.random(cells.shape) < 0.1] = math.nan
+        return [*zip(cells, rng.normal(size=N), strict=True)]
+
+    def hostile(self, rng):
+        return [(rng.choice(self.values, 4), float(rng.choice(self.values[3:]))) for _ in range(150)] + [
+            (np.array([0.3, 0.3, 0.55, 3.0]), 0.25),
+            (np.array([7.0, -0.5, 0.51, 200.0]), -0.25),
+        ]
+
+
+@dataclass(frozen=True)
+class Binned:
+    """Bins and scores in `BinnedRecords`; records are bins, a target, scores before all trees, and what trees have added."""
+
+    loss: Any
+    storages: ClassVar = ("C",)
+    extremes = (math.nan, math.inf, -math.inf, 1e300, -1e300, 0.0, -0.0, 1e-300, 3e38, 100.0, -100.0, 0.3, -2.0)
+
+    def data(self, query, records, storage="C", weights=None):
+        bins, targets, base, trees = (np.array(list(part)) for part in zip(*records, strict=True))
+        with np.errstate(all="ignore"):
+            base, trees = (scores.T.astype(np.float32) for scores in (base, trees))
+            table = BinnedRecords(bins.astype(np.uint8).T, targets, base, None, BLOCK)
+            table._trees, table._scores = trees, base + trees
+        return table
+
+    def record(self, rng, values):
+        k, numbers = self.loss.n_outputs, self.loss.targets == "numbers"
+        y = float(values(1)[0]) if numbers else int(rng.integers(max(2, k)))
+        return [int(rng.integers(size)) for size in SIZES], y, values(k), values(k)
+
+    def usual(self, rng):
+        return [self.record(rng, lambda size: rng.normal(size=size).astype(np.float32)) for _ in range(N)]
+
+    def hostile(self, rng):
+        k, numbers = self.loss.n_outputs, self.loss.targets == "numbers"
+        far = 200.0 * np.eye(max(2, k))[:, :k]  # confident, and wrong for every class but one
+        added = [10.0 * np.array([1.0, -1.0, 0.0][:k]), np.zeros(k)]
+        targets = (-1e9, 1e9) if numbers else range(max(2, k))
+        worst = product(([0, 0, 0], [1, 2, 4]), targets, [*far, -far[0]], added)
+        return [self.record(rng, lambda size: rng.choice(self.extremes, size)) for _ in range(120)] + [*worst]
+
+
+# ------------------------------------------------------------------ words of the definitions
+
+
+def short(v, bound):
+    """Return a vector, scaled down to a norm."""
+    length = np.linalg.norm(v)
+    return v * (bound / length) if length > bound else v
+
+
+def row(x):
+    """Return the clipped row; one whose squared norm overflows is 0."""
+    with np.errstate(over="ignore"):
+        return short(x, R) if math.isfinite(np.linalg.norm(x)) else 0 * x
+
+
+def ext(x):
+    return np.append(row(x), K)
+
+
+def std(x, g):
+    """Return the standardised row without the constant."""
+    return (row(x) - g.centre) @ (g.scale if g.scale.ndim == 2 else np.diag(g.scale))
+
+
+def slope(loss, raw, y):
+    """Return the derivative of a loss at one record."""
+    return loss.derivative(np.atleast_2d(raw).astype(float), np.array([y]))[0]
+
+
+def square(v):
+    return half_vector(np.outer(v, v))
+
+
+def unit(place, size):
+    return np.eye(1, size, place)[0]
+
+
+def place(value, edges):
+    return unit(min(np.searchsorted(edges, value), len(edges) - 1), len(edges))
+
+
+def gradient(q, z, y, weight=1.0):
+    return short(np.outer(z, weight * slope(q.loss, z @ q.coef, y)), q.clip_norm).ravel()
+
+
+def difference(q, x, y):
+    here, there = (short(np.outer(ext(x), slope(q.loss, ext(x) @ w, y)), q.gradient_clip_norm) for w in (q.coef, q.snapshot))
+    return short(here - there, q.clip_norm).ravel()
+
+
+def by_coordinate(q, z, y, limit):
+    return np.clip(np.outer(z, slope(q.loss, z @ q.coef, y)), -limit, limit).ravel()
+
+
+def curvature(q, x, y):
+    h = (q.loss.upper_curvature if q.upper_bound else q.loss.curvature)((ext(x) @ q.coef)[None], np.array([y]))[0, 0]
+    return min(h, q.clip_norm / (ext(x) @ ext(x))) * np.outer(ext(x), ext(x))
+
+
+def of_classes(q, x, y):
+    v = short(std(x, q.geometry), 1.0)
+    return np.outer(unit(y, 2), [0.5, *v, *square(v)]).ravel()
+
+
+def shortened(q, x, y):
+    z = np.append(std(x, q.geometry), 1.0)
+    weight = min(1.0, q.clip_norm / (q.loss.lipschitz * q.largest_weight * np.linalg.norm(z))) ** q.power
+    return weight * np.outer(z, slope(q.loss, q.offset + q.unit * (z @ q.coef), y)).ravel()
+
+
+def sandwich(q, x, y, factor):
+    z = np.append(std(x, q.geometry), 1.0)
+    weight = min(1.0, (q.row_bound / np.linalg.norm(z)) ** 2)
+    return factor(weight, (z @ q.coef)[None], np.array([y])) * square(z)
+
+
+def score(x, coef):
+    return round(float(np.clip(ext(x) @ coef, -3, 3)[0]) * 100) / 100
+
+
+def of_scores(q, x, y):
+    return np.outer(unit(y, 2), unit(np.searchsorted(np.array(q.cuts) / 100 - 1e-9, score(x, q.coef), side="right"), 4)).ravel()
+
+
+def calibration(q, x, y):
+    u = np.array([score(x, q.coef), 1.0])
+    return short(u * slope(q.loss, q.point @ u, y), q.clip_norm)
+
+
+def errors(q, x, y):
+    e, u, s = min(abs(y) / q.error_bound, 1.0), np.clip(row(x)[0], -1, 1), np.sign(row(x)[1])
+    parts = [e - 0.5, e**2 - 0.5, (e**4 - 0.5) / 2, s / 2]
+    return np.array([*parts, u, u**2 - 0.5, (u**4 - 0.5) / 2, (e**2 * u**2 - 0.5) / 2, u**3 / 2, e**2 * u / 2])
+
+
+def losses(q, x, y):
+    z = np.rint(q.steps * np.clip(y, -1, 1))
+    return np.array([z, math.floor(z**2 / (4 * q.steps)) - q.steps // 8])[: q.size]
+
+
+def saddle(q, x, y, *points):
+    """Return the explicit gradients of one record at some points: of the primal, then of the dual side."""
+    at = [q.saddle.at(q.saddle.read(Batch(row(x)[None], np.array([y]))), *point) for point in points or [(q.primal, q.dual)]]
+    return [np.concatenate([part.total(np.ones(1)) for part in parts]) for a in at for parts in (a.primal(), a.dual())]
+
+
+def joint(q, x, y):
+    sides = zip(saddle(q, x, y), (0.7, 0.3), (q.primal_clip_norm, q.dual_clip_norm), strict=True)
+    return np.concatenate([math.sqrt(share) * short(g, c) / c for g, share, c in sides])
+
+
+def primal_difference(q, x, y):
+    here, _, there, _ = saddle(q, x, y, (q.primal, q.dual), (q.previous_primal, q.previous_dual))
+    return short(here - there, q.clip_norm)
+
+
+def octave(v):
+    """Return the place of a number in a histogram: by sign and binary exponent from -60 to 60."""
+    if math.isnan(v) or math.isinf(v):
+        return 243
+    exponent = np.clip(math.frexp(v)[1], -60, 60) + 60
+    return 121 if v == 0 else int(122 + exponent if v > 0 else 120 - exponent)
+
+
+def octaves(q, cells, y):
+    bucket = 256 if math.isnan(cells[3]) or math.isinf(cells[3]) else int(np.clip(cells[3], 0, 256))
+    return np.concatenate([*(unit(octave(v), 244) for v in cells[:3]), unit(bucket, 257), 2 * unit(octave(y), 244)])
+
+
+def fine(q, cells, y):
+    parts = []
+    for v, (low, high), weight in zip([*cells[:2], y], q.limits, (1, 1, 2), strict=True):
+        whole = [] if weight == 2 or high - low > 128 else list(np.arange(math.ceil(low), math.floor(high) + 1))
+        even = np.zeros(q.even_bins)
+        if low <= v <= high and v not in whole:
+            even[min(math.floor((v - low) / (high - low) * q.even_bins), q.even_bins - 1)] = weight
+        parts += [even, [float(v == one) for one in whole]]
+    return np.concatenate(parts)
+
+
+def residuals(q, scores, y, bound):
+    with np.errstate(all="ignore"):
+        return short(-slope(q.loss, scores, y), bound)
+
+
+def in_leaf(q, bins, y, base, trees):
+    leaf = sum(int(side[bins[c]]) << d for d, (c, side) in enumerate(zip(q.columns, q.splits, strict=True)))
+    return np.outer(residuals(q, base + trees, y, q.clip_norm), unit(leaf, 8)).ravel()
+
+
+def weight_of_trees(q, bins, y, base, trees):
+    h = short(trees.astype(float), q.limit)
+    return np.array([h @ residuals(q, scores, y, 1.0) for scores in (base, base + trees)])
+
+
+# ------------------------------------------------------------------ one line for each query
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query with its definition.
+
+    ``term(query, *record)`` is what a record adds, and ``whole(query, total)`` the answer, given the sum; by default the sum.
+    """
+
+    query: Any
+    kind: Any
+    term: Any
+    whole: Any = lambda q, total: total
+    linear: bool = True  # the answer is the sum itself
+    weighs: bool = True  # sample weights multiply the terms
+    samples: bool = True
+    extra: tuple[Any, ...] = ()  # records that attain the bound
+    shared: int = 3  # records of the tables in which neighbours are searched for, beside the one that differs
+    reached: tuple[float, float] = (
+        NEAR,
+        NEAR,
+    )  # shares of the sensitivities that the search comes to; less if they are no maxima
+    precision: float = 1e-6
+
+    def definition(self, records):
+        if self.term is None:
+            return self.whole(self.query, records)
+        return self.whole(self.query, sum(np.asarray(self.term(self.query, *record), dtype=float) for record in records))
+
+    def answer(self, records, storage="C", without=(), **given):
+        data = self.kind.data(self.query, records, storage, **given)
+        with np.errstate(all="ignore"):
+            return self.query.evaluate(data.without(np.array(without)) if len(without) else data)
+
+
+CLASSES, NO_CONSTANT, NUMBERS = Rows(2), Rows(2, constant=0.0), Rows((0.0, -0.4, 1.0, -1.0, 1e150, -1e150))
+VECTORS = Rows(((3.0, -4.0), (-3.0, 4.0), (0.1, 0.0), (1e150, 0.0)), storages=("C", "F", "csr"))
+WEIGHTS, BY_ROW = (0.5, 2.0), ("C", "F", "csr")
+DENSE = replace(NUMBERS, storages=("C", "F"))
+WEIGHED = Rows(2, class_weight=WEIGHTS)
+G = Standardization(np.array([0.2, -0.1, 0.05]), np.array([2.0, 4.0, 3.0]), True, R)
+PLAIN = Standardization(np.zeros(D), G.scale, False, R)
+# The constant of rows beside long z counts for little, so that opposite rows have nearly opposite gradients.
+W = Whitening(G.centre, np.array([[3.0, 0.9, 0.0], [-0.9, 3.0, 0.0], [0.0, 0.0, 6.0]]), True, R)
+COEF = np.array([[0.8], [-0.5], [0.3], [0.1]])
+THREE = np.hstack([COEF, -COEF, COEF[::-1]])
+EDGES = np.array([0.3, 0.6, 1.2, 4.0])
+BLOCK_OF = np.array([0, 2])
+SIZES, SPLITS = (4, 3, 5), np.array([[0, 1, 1, 1, 1], [1, 0, 1, 0, 0], [0, 0, 0, 1, 1]], dtype=bool)
+TREE = (np.array([0, 2, 2]), SPLITS)
+AUC = AUCSaddle(LinearScorer(D), 0.5)
+SMALL, ONE = 1e-4 * np.ones(AUC.n_primal), np.ones(1)
+FACTS = Minimization(N, D + 1, 0.9, 0.25 * (R**2 + K**2), 2.0, math.log(2), True)
+VERTICES = Vertices(L1Ball(1.5).vertices(D))
+JOINT = math.hypot(R, K), D + 1
+
+
+def stationary(q, records):
+    """Return the minimum of the clipped losses: where the sum of the gradients is zero."""
+
+    def total(w):
+        at = Gradient(q.loss, w[:, None], q.facts.clip_norm)
+        return sum(gradient(at, ext(x), y) for x, y in records) + q.facts.strength * w
+
+    return root(total, np.zeros(D + 1)).x
+
+
+# Rows whose z has the length 1.7, in opposite and in orthogonal directions.
+OF_LENGTH = tuple(
+    (G.centre + sign * math.sqrt(1.7**2 - 1) * v / G.scale, y)
+    for v in np.eye(D)
+    for sign in (1, -1)
+    for y in (-1e150, 0.1, 1e150)
+)
+
+CASES = [
+    Case(TotalWeight(), CLASSES, lambda q, x, y: [1.0], reached=(NEAR, 0.0)),  # two records differ by weights alone
+    Case(LabelSum(), CLASSES, lambda q, x, y: [2 * y - 1]),
+    Case(ClassCounts(3), Rows(3), lambda q, x, y: unit(y, 3)),
+    Case(Moments(R, D), CLASSES, lambda q, x, y: [*row(x), *row(x) ** 2 / R]),
+    Case(FeatureSums(R, D), CLASSES, lambda q, x, y: row(x) / R),
+    Case(FeatureTargetSums(R, D), NUMBERS, lambda q, x, y: [*row(x) / R, np.clip(y, -1, 1)]),
+    Case(TargetSum(), NUMBERS, lambda q, x, y: [np.clip(y, -1, 1)]),
+    Case(TargetSum(2), VECTORS, lambda q, x, y: short(np.array(y), 1.0)),
+    Case(TargetExponents(), NUMBERS, lambda q, x, y: unit(0 if y == 0 else math.frexp(y)[1] + 1074, 2099)),
+    Case(TargetHistogram(EDGES - 1), NUMBERS, lambda q, x, y: unit(np.searchsorted(q.edges, y, side="right"), 5)),
+    Case(SecondMoment(G), CLASSES, lambda q, x, y: square(short(std(x, q.geometry), 1.0))),
+    Case(ClassMoments(G), CLASSES, of_classes),
+    Case(
+        JointMoments(*JOINT), NUMBERS, lambda q, x, y: [*square(ext(x)), *math.sqrt(2) * q.row_norm * ext(x) * np.clip(y, -1, 1)]
+    ),
+    Case(
+        SmallestEigenvalue(*JOINT),
+        CLASSES,
+        lambda q, x, y: np.outer(ext(x), ext(x)),
+        lambda q, t: np.linalg.eigvalsh(t)[:1],
+        linear=False,
+        shared=30,
+        reached=(0.1, 0.1),
+    ),
+    Case(Gradient(Logistic(), 0 * COEF, 0.3), CLASSES, lambda q, x, y: gradient(q, ext(x), y)),
+    Case(Gradient(Logistic(), COEF, 0.3), WEIGHED, lambda q, x, y: gradient(q, ext(x), y, WEIGHTS[y]), reached=(NEAR, 0.9)),
+    Case(Gradient(Multinomial(3), 9 * THREE, 0.3), Rows(3), lambda q, x, y: gradient(q, ext(x), y), reached=(NEAR, 0.9)),
+    Case(
+        BlockGradient(Logistic(), 0 * COEF, BLOCK_OF, 0.2),
+        CLASSES,
+        lambda q, x, y: short(ext(x)[q.block] * slope(q.loss, ext(x) @ q.coef, y), q.clip_norm),
+        weighs=False,
+    ),
+    Case(
+        CoordinateScores(Logistic(), 0 * COEF, np.array([0.2, 0.3, 0.2, 0.1]), np.ones(4)),
+        CLASSES,
+        lambda q, x, y: by_coordinate(q, ext(x), y, q.clip_norms[:, None]),
+        lambda q, t: abs(t + q.offset) / q.clip_norms,
+        linear=False,
+    ),
+    Case(
+        Vertex(Logistic(), np.zeros((D, 1)), 0.2, VERTICES, np.ones((D, 1))),
+        NO_CONSTANT,
+        lambda q, x, y: by_coordinate(q, row(x), y, q.clip_norm),
+        lambda q, t: -q.vertices.products(t + 1.0),
+        linear=False,
+    ),
+    Case(Difference(Logistic(), 9 * COEF, -9 * COEF, 0.5, 0.01), CLASSES, difference, reached=(NEAR, 0.9)),
+    Case(Curvature(Logistic(), 0 * COEF, 0.2), CLASSES, curvature, lambda q, t: half_vector(t), reached=(NEAR, 0.9)),
+    Case(Curvature(Logistic(), COEF, 0.2, False), CLASSES, curvature, lambda q, t: half_vector(t), reached=(NEAR, 0.9)),
+    Case(
+        NewtonDirection(Curvature(Logistic(), 0 * COEF, 0.5), np.array([[1.0], [0.0], [0.0], [0.5]]), np.full(4, 0.7), N),
+        CLASSES,
+        lambda q, x, y: curvature(q.curvature, x, y),
+        lambda q, t: np.linalg.solve(t + np.diag(q.ridge), q.gradient)[:, 0],
+        linear=False,
+        reached=(0.3, 0.3),
+    ),
+    Case(StandardizedGradient(Logistic(), 0 * COEF, 0.3, G), CLASSES, lambda q, x, y: gradient(q, [*std(x, q.geometry), 1.0], y)),
+    Case(
+        StandardizedGradient(Logistic(), COEF, 0.3, G, class_weight=(0.03, 1.0)),
+        WEIGHED,
+        lambda q, x, y: gradient(q, [*std(x, q.geometry), 1.0], y, WEIGHTS[y] * q.class_weight[y]),
+        reached=(NEAR, 0.9),
+    ),
+    Case(
+        StandardizedGradient(Squared(), COEF, 0.3, W),
+        replace(NUMBERS, storages=BY_ROW),
+        lambda q, x, y: gradient(q, [*std(x, q.geometry), 1.0], y),
+    ),
+    Case(
+        ShortenedGradient(BoundedProper(), 99 * COEF, 0.3, W), replace(CLASSES, storages=BY_ROW), shortened, reached=(0.98, 0.95)
+    ),
+    Case(ShortenedGradient(Quantile(0.9), COEF, 0.3, G, offset=1.0, unit=2.0, power=1.5), NUMBERS, shortened, reached=(0.5, 0.3)),
+    Case(ResidualSigns(COEF), NUMBERS, lambda q, x, y: np.sign(ext(x) @ q.coef - y)),
+    Case(DistanceHistogram(G, EDGES), CLASSES, lambda q, x, y: place(np.linalg.norm(std(x, q.geometry)), q.edges)),
+    Case(
+        ResidualHistogram(G, EDGES, 0.2),
+        NUMBERS,
+        lambda q, x, y: place(abs(0.2 - y) * np.linalg.norm([*std(x, q.geometry), 1.0]), q.edges),
+    ),
+    Case(
+        ResidualSizes(COEF, EDGES, G), NUMBERS, lambda q, x, y: place(abs([*std(x, q.geometry), 1.0] @ q.coef[:, 0] - y), q.edges)
+    ),
+    Case(
+        Bread(Huber(0.4), COEF, 1.7, G),
+        NUMBERS,
+        lambda q, x, y: sandwich(q, x, y, lambda w, raw, y: w * q.loss.information(raw, y)[0, 0]),
+        reached=(NEAR, 0.95),
+        extra=OF_LENGTH,
+    ),
+    Case(
+        Meat(Huber(0.4), COEF, 1.7, G),
+        NUMBERS,
+        lambda q, x, y: sandwich(q, x, y, lambda w, raw, y: (w * q.loss.derivative(raw, y)[0, 0]) ** 2),
+        reached=(NEAR, 0.95),
+        extra=OF_LENGTH,
+    ),
+    Case(HatSums(BLOCK_OF), CLASSES, lambda q, x, y: short(np.maximum(row(x)[q.columns], 0.0), 1.0), weighs=False),
+    Case(ScoreGradient(Logistic(), COEF, np.array([1.2, -0.3]), 0.5), CLASSES, calibration, reached=(NEAR, 0.9)),
+    Case(ScoreCounts(COEF, (-50, 0, 50)), CLASSES, of_scores),
+    Case(ScoreTree(COEF, (-50, 0, 50)), CLASSES, of_scores, lambda q, t: (t.reshape(2, 4) @ tree(4).T).ravel()),
+    Case(ErrorSums(0.7, True), DENSE, errors, reached=(0.98, 0.85)),
+    Case(ErrorSums(0.7, False), DENSE, lambda q, x, y: errors(q, x, y)[:4], reached=(NEAR, 0.85)),
+    Case(LossSums(64, squared=True), NUMBERS, losses, reached=(NEAR, 0.99)),
+    Case(LossSums(1), NUMBERS, losses),
+    Case(
+        PrimalGradient(AUC, SMALL, 0 * ONE, 1e-6),
+        CLASSES,
+        lambda q, x, y: short(saddle(q, x, y)[0], q.clip_norm),
+        reached=(NEAR, 0.99),
+    ),
+    Case(DualGradient(AUC, SMALL, 0 * ONE, 1e-6), CLASSES, lambda q, x, y: short(saddle(q, x, y)[1], q.clip_norm)),
+    Case(JointGradient(AUC, SMALL, 0 * ONE, 1e-6, 7e-7, 0.3), CLASSES, joint, reached=(NEAR, 0.99)),
+    Case(
+        PrimalDifference(AUC, SMALL, 0 * ONE, SMALL, ONE, 1e30, 0.0, 1e-6),
+        CLASSES,
+        primal_difference,
+        reached=(NEAR, 0.99),
+        precision=CANCELLED,
+    ),
+    Case(Minimum(Logistic(), FACTS), CLASSES, None, stationary, linear=False, samples=False, shared=N - 1, reached=(0.1, 0.1)),
+    Case(ColumnHistograms((False, False, False, True), target=True), Cells(), octaves),
+    Case(FineHistograms((0, 1), np.array([[0.0, 64.0], [-1.0, 1.0], [-0.5, 0.5]]), target=True, even_bins=64), Cells(), fine),
+    Case(SecondMoment(PLAIN), NO_CONSTANT, lambda q, x, y: square(short(std(x, q.geometry), 1.0))),
+    Case(ClassMoments(PLAIN), NO_CONSTANT, of_classes),
+    Case(
+        StandardizedGradient(Logistic(), 0 * COEF[:D], 0.3, PLAIN),
+        NO_CONSTANT,
+        lambda q, x, y: gradient(q, std(x, q.geometry), y),
+    ),
+    Case(
+        StandardizedGradient(SquaredDistance(2), COEF @ [[1.0, -0.5]], 0.3, W),
+        VECTORS,
+        lambda q, x, y: gradient(q, np.append(std(x, q.geometry), 1.0), y),
+    ),
+    Case(
+        ResidualHistogram(W, EDGES, np.array([-0.3, 0.1])),
+        VECTORS,
+        lambda q, x, y: place(np.linalg.norm(q.prediction - y) * math.hypot(np.linalg.norm(std(x, q.geometry)), 1.0), q.edges),
+    ),
+    Case(FeatureTargetSums(R, D, 2), VECTORS, lambda q, x, y: [*row(x) / R, *short(np.array(y), 1.0)]),
+    Case(
+        BinCounts(SIZES),
+        Binned(Logistic()),
+        lambda q, bins, *rest: np.concatenate([unit(b, n) for b, n in zip(bins, SIZES, strict=True)]),
+    ),
+]
+for loss in (Logistic(), Multinomial(3), Squared()):
+    CASES += [
+        Case(LeafSums(loss, *TREE, 0.5), Binned(loss), in_leaf),
+        Case(TreeWeight(loss, 3.0), Binned(loss), weight_of_trees),
+        Case(ResidualSum(loss, 0.7, 0.5), Binned(loss), lambda q, b, y, base, trees: residuals(q, base + 0.7 * trees, y, 0.5)),
+    ]
+
+IDS = [f"{number} {type(case.query).__name__}" for number, case in enumerate(CASES)]
+every_query = pytest.mark.parametrize("case", CASES, ids=IDS)
+every_adjacency = pytest.mark.parametrize("adjacency", ADJACENCIES)
+
+
+def test_every_query_has_a_line():
+    kinds = [getattr(queries, name) for name in queries.__all__]
+    kinds = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Query)}
+    assert {kind.__name__ for kind in kinds - {type(case.query) for case in CASES}} == INTERFACES
+
+
+# ------------------------------------------------------------------ the answer
+
+
+@every_query
+def test_the_answer_is_that_of_the_definition(case, rng):
+    """In every storage; without null records, whatever is in their place; and of a sample."""
+    records = case.kind.usual(rng)
+    others = [case.kind.usual(rng)[i] if i in NULL else record for i, record in enumerate(records)]
+    kept = [record for i, record in enumerate(records) if i not in NULL]
+    close = {"rtol": case.precision, "atol": case.precision}
+    for storage in case.kind.storages:
+        answer = case.answer(records, storage)
+        assert answer.shape == (case.query.size,) and answer.dtype == np.float64
+        np.testing.assert_allclose(answer, case.definition(records), **close)
+        present = case.answer(records, storage, NULL)
+        np.testing.assert_allclose(present, case.definition(kept), **close)
+        np.testing.assert_array_equal(present, case.answer(others, storage, NULL))
+        if isinstance(case.kind, Rows) and case.samples and storage in ("C", "csr"):
+            some = np.arange(0, N, 3)
+            sample = case.query.evaluate(case.kind.data(case.query, records, storage, by_row=True).subset(some))
+            np.testing.assert_allclose(sample, case.definition([records[i] for i in some]), **close)
+
+
+@every_query
+def test_null_records_alone_give_what_no_record_gives(case, rng):
+    answer = case.answer(case.kind.usual(rng), without=np.arange(N))
+    np.testing.assert_array_equal(answer, case.answer(case.kind.usual(rng), without=np.arange(N)))
+    assert not (case.linear and answer.any())
+
+
+WEIGHING = [case for case in CASES if case.weighs and case.linear and isinstance(case.kind, Rows)]
+
+
+@pytest.mark.parametrize("case", WEIGHING, ids=lambda case: type(case.query).__name__)
+def test_a_weight_repeats_its_record_and_zero_is_a_null_record(case, rng):
+    """In every storage: weights k / 4 give a quarter of the sum over k copies of each record."""
+    records, copies = case.kind.usual(rng), rng.integers(5, size=N)
+    repeated = [record for record, count in zip(records, copies, strict=True) for _ in range(count)]
+    null, ones = np.flatnonzero(copies == 0), np.where(copies == 0, 0.0, 1.0)
+    for storage in case.kind.storages:
+        weighted = case.answer(records, storage, weights=copies / 4)
+        if not isinstance(case.query, TotalWeight):
+            np.testing.assert_allclose(4 * weighted, case.answer(repeated, storage), rtol=case.precision, atol=case.precision)
+        absent = case.answer(records, storage, weights=ones)
+        np.testing.assert_array_equal(absent, case.answer(records, storage, null))
+        np.testing.assert_array_equal(absent, case.answer(records, storage, null, weights=np.ones(N)))
+        assert np.abs(weighted - case.answer(records, storage)).max() > 1e-7  # weights do something
+
+
+# ------------------------------------------------------------------ the sensitivity
+
+
+def changes(case, storage, query=None):
+    """Return the answers for tables that differ in the last record, and that in which it is null."""
+    rng = np.random.default_rng(0)
+    shared, case = case.kind.usual(rng)[: case.shared], case if query is None else replace(case, query=query)
+    candidates = [*case.kind.hostile(rng), *case.extra]
+    null = case.answer([*shared, candidates[0]], storage, [len(shared)])
+    np.testing.assert_array_equal(null, case.answer([*shared, candidates[-1]], storage, [len(shared)]))
+    return np.array([case.answer([*shared, record], storage) for record in candidates]), null
+
+
+def furthest(case, storage, norm, query=None):
+    """Return the largest changes under both adjacencies."""
+    answers, null = changes(case, storage, query)
+    assert np.isfinite(answers).all() and np.isfinite(null).all()
+    answers = np.unique(answers - null, axis=0)
+    if norm is euclidean:
+        squares = np.square(answers).sum(axis=1)
+        apart = math.sqrt((squares[:, None] + squares - 2 * answers @ answers.T).max())
+    else:
+        apart = max(norm(answers - one).max() for one in answers)
+    return {"zero_out": norm(answers).max(), "replace_one": apart}
+
+
+def euclidean(rows):
+    return np.linalg.norm(rows, axis=-1)
+
+
+def largest(rows):
+    return np.abs(rows).max(axis=-1)
+
+
+def absolute(rows):
+    return np.abs(rows).sum(axis=-1)
+
+
+@cache
+def found(place, storage):
+    return furthest(CASES[place], storage, largest if isinstance(CASES[place].query, Scores) else euclidean)
+
+
+@pytest.mark.parametrize("place", range(len(CASES)), ids=IDS)
+@every_adjacency
+def test_no_neighbour_moves_the_answer_further_than_the_sensitivity_and_some_attain_it(place, adjacency):
+    """Under hostile rows, targets and scores; the bound is attained where the case does not say less."""
+    case = CASES[place]
+    bound = case.query.sensitivity(adjacency)
+    if not isinstance(case.query, Vertex):
+        assert bound == pytest.approx(case.query.relative_sensitivity[adjacency] * case.query.clip_norm, rel=1e-15)
+    assert case.query.sensitivity("zero_out") <= case.query.sensitivity("replace_one")
+    for storage in {"C", "csr"} & {*case.kind.storages}:
+        moved = found(place, storage)[adjacency]
+        assert case.reached[ADJACENCIES.index(adjacency)] * bound <= moved <= ROUNDING * bound
+
+
+COUNTING = [case for case in CASES if type(case.query).l1_sensitivity is not Query.l1_sensitivity]
+
+
+@pytest.mark.parametrize("case", COUNTING, ids=lambda case: f"{type(case.query).__name__}{case.query.size}")
+def test_integers_move_no_further_than_their_l1_sensitivity(case):
+    for adjacency, moved in furthest(case, "C", absolute).items():
+        assert 0.99 <= moved / case.query.l1_sensitivity(adjacency) <= 1
+    answers, _ = changes(case, "C")
+    np.testing.assert_array_equal(answers, np.rint(answers))
+
+
+# ------------------------------------------------------------------ the numbers in it
+
+INFINITE = {"Difference": {"gradient_clip_norm", "smoothness"}, "PrimalDifference": {"slope", "offset", "largest"}}
+
+
+@every_query
+def test_a_number_that_is_not_finite_is_refused_before_the_table_is_read(case):
+    """In any field, but for public constants of which the clip norm is the smallest."""
+    oracle = Oracle.__new__(Oracle)
+    oracle._process = os.getpid()
+    for field in fields(case.query):
+        value = getattr(case.query, field.name)
+        if field.name in INFINITE.get(type(case.query).__name__, ()):
+            continue
+        for wrong in broken(value):
+            with pytest.raises((PrivacyAccountingError, ValueError)), np.errstate(all="ignore"):
+                oracle.ask(replace(case.query, **{field.name: wrong}))
+
+
+def broken(value):
+    """Yield copies of a value with a number that is not finite, in each part of it; some parts refuse to have one."""
+    if isinstance(value, float):
+        yield math.nan
+    elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        yield np.where(np.arange(value.size).reshape(value.shape) == value.size - 1, math.nan, value)
+    elif isinstance(value, tuple) and value and isinstance(value[0], float):
+        yield (math.inf, *value[1:])
+    elif isinstance(value, (Standardization, Query)):
+        for field in fields(value):
+            for wrong in broken(getattr(value, field.name)):
+                with contextlib.suppress(ValueError):
+                    yield replace(value, **{field.name: wrong})
+
+
+# ------------------------------------------------------------------ the laws can fail
+
+
+class Unclipped(Gradient):
+    """A gradient that is not clipped."""
+
+    def residuals(self, raw, records):
+        return self.loss.derivative(raw, records.targets)
+
+
+class WeighedAfterwards(StandardizedGradient):
+    """Weights of the classes after the clip."""
+
+    def _residuals(self, raw, records):
+        weights = np.array(self.class_weight)[records.targets, None]
+        return weights * StandardizedGradient._residuals(replace(self, class_weight=None), raw, records)
+
+
+class Signed(HatSums):
+    """Entries of both signs."""
+
+    def _sums(self, batch):
+        part = batch.rows[:, self.columns]
+        part = part.toarray() if sparse.issparse(part) else part
+        return part.T @ (1 / np.maximum(np.linalg.norm(part, axis=1), 1.0))
+
+
+def first(kind):
+    return next(case for case in CASES if type(case.query) is kind)
+
+
+@every_adjacency
+@pytest.mark.parametrize("broken", (Unclipped, WeighedAfterwards, Signed))
+def test_the_search_finds_broken_queries(broken, adjacency):
+    kind = broken.__mro__[1]
+    case = first(kind)
+    given = {field.name: getattr(case.query, field.name) for field in fields(case.query)}
+    given |= {"class_weight": (0.03, 2.0)} if broken is WeighedAfterwards else {}
+    query = broken(**given)
+    moved = furthest(case, "C", euclidean, query)[adjacency] / query.sensitivity(adjacency)
+    assert moved > (1.01 if broken is not Signed or adjacency == "replace_one" else 0.99)
+
+
+def test_a_sensitivity_that_is_one_percent_off_is_seen():
+    """Wherever the bound is attained; where it is not, the case says how near the search comes."""
+    exact = [case for case in CASES if min(case.reached) >= NEAR]
+    assert NEAR > 1 / 1.01 and len(exact) > 0.6 * len(CASES)
