@@ -10,7 +10,16 @@ from skdp.privacy.schedule import Gaussian, Release
 from skdp.solvers._base import Problem
 from skdp.solvers._released import ReleasedMoments
 
-__all__ = ["Standard", "mean_noise", "moments", "moments_release", "released_moments", "standard"]
+__all__ = [
+    "Standard",
+    "james_stein",
+    "mean_noise",
+    "moments",
+    "moments_release",
+    "outer_coefficients",
+    "released_moments",
+    "standard",
+]
 
 # Floor of the variances: NOISE_FLOOR times the expected largest noise of d variances, plus RELATIVE_FLOOR times their mean,
 # plus ABSOLUTE_FLOOR times the squared data norm. Chosen on adult, mammography, spambase and ijcnn1 (docs/defaults.md): twice
@@ -39,12 +48,33 @@ class Standard:
     variances: np.ndarray
     usual: float
 
-    def to_rows(self, problem: Problem, coef: np.ndarray) -> np.ndarray:
-        """Return coefficients for rows in the user's units, from those for standardised rows; both of ``problem.shape``."""
-        outer = self.geometry.to_rows(coef)
-        if problem.intercept_scaling:
-            outer[problem.n_features :] /= problem.intercept_scaling
-        return outer
+
+def outer_coefficients(problem: Problem, geometry: Standardization, coef: np.ndarray) -> np.ndarray:
+    """Return coefficients for rows in the user's units, from those in the geometry, of one output or a column for each."""
+    outer = geometry.to_rows(coef if coef.ndim == 2 else coef[:, None])
+    if problem.intercept_scaling:
+        outer[problem.n_features :] /= problem.intercept_scaling
+    return outer
+
+
+def james_stein(size: int, variance: float, square: float) -> float:
+    """Return the factor by which a noisy mean is shrunk, by the rule of James and Stein (1961).
+
+    Parameters
+    ----------
+    size : int
+        Number of coordinates of the mean.
+    variance : float
+        Variance of the noise of each.
+    square : float
+        Squared length of the noisy mean.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+    """
+    return max(0.0, 1 - size * variance / max(square, 1e-300))
 
 
 def moments(problem: Problem) -> Moments:
@@ -86,13 +116,13 @@ def standard(problem: Problem, answer: np.ndarray, noise: float) -> Standard:
     Returns
     -------
     Standard
-        James and Stein's rule shrinks the mean, which is 0 without intercept. The variances get a floor that follows the noise,
+        `james_stein` shrinks the mean, which is 0 without intercept. The variances get a floor that follows the noise,
         so that the scale does not amplify noise.
     """
     n, d, norm = problem.n_samples, problem.n_features, problem.data_norm
     mean, squares = answer[:d] / n, answer[d:] * norm / n
     # noise * noise, because ** raises where it overflows
-    mean *= max(0.0, 1 - d * (noise * noise) / max(float(mean @ mean), 1e-300)) if problem.intercept_scaling else 0.0
+    mean *= james_stein(d, noise * noise, float(mean @ mean)) if problem.intercept_scaling else 0.0
     spread = np.maximum(squares - mean**2, 0.0)
     floor = NOISE_FLOOR * noise * norm * math.sqrt(2 * math.log(d + 1))
     scale = (spread + floor + RELATIVE_FLOOR * spread.mean() + ABSOLUTE_FLOOR * norm**2) ** -0.5

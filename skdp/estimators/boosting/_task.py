@@ -17,6 +17,7 @@ from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import BinCounts, LeafSums, Loss, ResidualSum, TreeWeight
 from skdp.solvers import Problem, SolverResult
+from skdp.solvers._standardization import james_stein
 
 __all__ = ["Boosted", "BoostedTask", "Boosting"]
 
@@ -214,14 +215,14 @@ class Boosting:
         return self._gathered(made, background).scaled(weight), self._offset(weight)
 
     def _offset(self, weight: float) -> np.ndarray:
-        """Return the mean residual, shrunk by what noise adds to its square (James and Stein 1961); 0 if none is released."""
+        """Return the mean residual, shrunk by what noise adds to its square; 0 if none is released."""
         n_outputs = self._problem.loss.n_outputs
         if not self._rule.of_offset:
             return np.zeros(n_outputs)
         query = ResidualSum(self._problem.loss, weight, LARGEST_RESIDUAL)
         sums, noise = self._oracle.ask(query), self._noise_of(query)
-        squares = max(float(np.square(sums).sum()), 1e-300)
-        return np.asarray(sums / self._problem.n_samples * max(0.0, 1 - n_outputs * noise**2 / squares))
+        kept = james_stein(n_outputs, noise**2, float(np.square(sums).sum()))
+        return np.asarray(sums / self._problem.n_samples * kept)
 
     def _weight(self) -> float:
         """Return the weight of all trees: where the line through the slopes at 0 and 1 is 0."""

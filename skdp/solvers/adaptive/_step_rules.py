@@ -1,11 +1,12 @@
 """Two rules for gradient steps on standardised rows: clipped ones, and ones whose bound needs no clip. Public facts choose."""
 
+import math
 from dataclasses import dataclass
 
 from skdp.losses import BoundedProper
 from skdp.privacy.queries import Loss
 
-__all__ = ["CLIPPED", "LEAST_PER_COEFFICIENT", "MOST_PER_COEFFICIENT", "WEIGHTED", "StepRule"]
+__all__ = ["CLIPPED", "LEAST_PER_COEFFICIENT", "MOST_PER_COEFFICIENT", "WEIGHTED", "StepRule", "sharpness"]
 
 # Signal-to-noise ratio per coefficient, mu n / (k (d + 1)), from which two classes have weighted steps. A bounded unbiased slope
 # has a third of the curvature per unit of noise that clipped logistic slopes have where the log-odds are large. On spambase at a
@@ -14,6 +15,8 @@ LEAST_PER_COEFFICIENT = 50.0
 # The ratio from which on the clip norm has grown so far that clipped gradients have hardly any bias, and less noise: on five
 # made-up families their log loss was .0000 to .0001 lower from 2300 on, and .0000 to .0006 higher at 570 and 810.
 MOST_PER_COEFFICIENT = 2000.0
+# Smoothness that the mean of a loss with kinks is taken to have. A choice; a larger one makes the steps of hinges shorter.
+KINK = 1.0
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ class StepRule:
     def loss_of_steps(self, loss: Loss) -> Loss:
         """Return the loss whose slopes the steps sum."""
         return BoundedProper() if self.weighted else loss
+
+
+def sharpness(loss: Loss) -> float:
+    """Return the smoothness of the mean loss: the kinks of many records, at different margins, add up to a round corner."""
+    return loss.smoothness if loss.smoothness < math.inf else KINK
 
 
 # Half or twice a longest path moved the mean AUC by at most .001, in either rule. A longest step is about the path over 60 steps.

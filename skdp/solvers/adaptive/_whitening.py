@@ -22,6 +22,7 @@ from skdp.privacy.queries import (
 from skdp.privacy.schedule import Gaussian, Release
 from skdp.solvers._base import Ask, Problem
 from skdp.solvers._released import ReleasedMoments
+from skdp.solvers._standardization import james_stein
 from skdp.solvers.adaptive._shrinkage import deconvolved, half_edge, noisy_quantile
 
 __all__ = [
@@ -34,13 +35,13 @@ __all__ = [
     "half_vector_noise",
     "hopeless",
     "hopelessness",
-    "outer_coefficients",
     "ranges",
     "release_centre",
     "release_frame",
     "release_gradient_norm",
     "releases",
     "residual_bins",
+    "shrunk_mean",
 ]
 
 # Where no source is named, the constants were chosen on california, bike and 13 small or generated tables (docs/defaults.md).
@@ -159,11 +160,16 @@ def release_centre(problem: Problem, shares: Shares, ask: Ask) -> Centre:
     noise, single = math.sqrt(2 / shares.means) / problem.signal_to_noise, float(answer[d]) if q == 1 else None
     released = ReleasedMoments(problem.data_norm * answer[:d], problem.data_norm * noise, target=single, target_noise=noise)
     features, targets = answer[:d], np.clip(answer[d:], -1 / math.sqrt(q), 1 / math.sqrt(q))
-    length = float(np.linalg.norm(features))
-    features = features * max(0.0, 1 - d * noise**2 / max(length**2, 1e-300)) / max(length, 1.0)
+    features = shrunk_mean(features, noise)
     prior = PRIOR / q
     known = prior / (prior + noise**2)
     return Centre(features, targets * known, noise**2 * known, released)
+
+
+def shrunk_mean(features: np.ndarray, noise: float) -> np.ndarray:
+    """Return a noisy mean of features over the data norm: shrunk, and no longer than it may be."""
+    length = float(np.linalg.norm(features))
+    return features * james_stein(features.size, noise**2, length**2) / max(length, 1.0)
 
 
 def release_frame(problem: Problem, shares: Shares, centre: Centre, ask: Ask) -> Frame:
@@ -241,14 +247,6 @@ def half_vector_noise(problem: Problem) -> float:
     adjacency = problem.budget.adjacency
     relative = SecondMoment.relative_sensitivity[adjacency] / Gradient.relative_sensitivity[adjacency]
     return relative / problem.signal_to_noise
-
-
-def outer_coefficients(problem: Problem, geometry: Standardization, coef: np.ndarray) -> np.ndarray:
-    """Return coefficients for rows in the user's units, from those in the geometry, of one output or a column for each."""
-    outer = geometry.to_rows(coef if coef.ndim == 2 else coef[:, None])
-    if problem.intercept_scaling:
-        outer[problem.n_features :] /= problem.intercept_scaling
-    return outer
 
 
 def _frame_of(geometry: Standardization, values: np.ndarray, sizes: np.ndarray | float, ridge: float, noise: float) -> Frame:

@@ -27,6 +27,7 @@ from skdp.privacy.queries import (
 from skdp.privacy.schedule import Schedule
 from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers._inference import Inference
+from skdp.solvers._standardization import outer_coefficients
 from skdp.solvers.adaptive._adaptive_solver import MOST_FOR_HISTOGRAM, MOST_WHITENED, WhiteningSolver
 from skdp.solvers.adaptive._covariance import EstimatedBread, Steps, Unlearnt, clear_of_flat, estimated_bread, estimated_meat
 from skdp.solvers.adaptive._shrinkage import noisy_quantile
@@ -37,7 +38,6 @@ from skdp.solvers.adaptive._whitening import (
     Shares,
     half_vector_noise,
     hopelessness,
-    outer_coefficients,
     ranges,
     release_centre,
     release_frame,

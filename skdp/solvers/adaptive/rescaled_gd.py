@@ -16,7 +16,7 @@ from skdp.solvers._standardization import mean_noise
 from skdp.solvers.adaptive._adaptive_solver import MOST_FOR_HISTOGRAM, MOST_WHITENED, AdaptiveSolver, WhiteningSolver
 from skdp.solvers.adaptive._shrinkage import posterior_factors
 from skdp.solvers.adaptive._target_scale import Location, release_location, target_releases
-from skdp.solvers.adaptive._whitening import BINS, Centre, Frame, Shares, hopeless, release_frame, releases
+from skdp.solvers.adaptive._whitening import BINS, Centre, Frame, Shares, hopeless, release_frame, releases, shrunk_mean
 
 __all__ = ["RescaledGradientDescent"]
 
@@ -278,9 +278,9 @@ def _release_centre(problem: Problem, share: float, ask: Ask) -> Centre:
     if not share:
         return Centre(np.zeros(d), np.zeros(1), 0.0)
     features = ask(FeatureSums(problem.data_norm, d)) / problem.n_samples
-    noise, length = 1 / (math.sqrt(share) * problem.signal_to_noise), float(np.linalg.norm(features))
+    noise = 1 / (math.sqrt(share) * problem.signal_to_noise)
     released = ReleasedMoments(problem.data_norm * features, problem.data_norm * noise)
-    return Centre(features * max(0.0, 1 - d * noise**2 / max(length**2, 1e-300)) / max(length, 1.0), np.zeros(1), 0.0, released)
+    return Centre(shrunk_mean(features, noise), np.zeros(1), 0.0, released)
 
 
 def _gains(steps: np.ndarray, densities: np.ndarray, curvature: np.ndarray, first: int) -> np.ndarray:

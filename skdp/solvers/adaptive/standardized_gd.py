@@ -3,22 +3,31 @@
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skdp._validation import check_integer, check_number
-from skdp.privacy.queries import Loss, ScoreCounts, ScoreGradient, ShortenedGradient, StandardizedGradient
+from skdp.privacy.queries import Loss, ShortenedGradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers._class_frequencies import ClassFrequencies, class_frequencies, is_binary, labels_query
 from skdp.solvers._coefficient_noise import CoefficientNoise
 from skdp.solvers._noise_limits import FAINT
-from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, released_moments, standard
+from skdp.solvers._released import ReleasedMoments
+from skdp.solvers._standardization import (
+    Standard,
+    mean_noise,
+    moments,
+    moments_release,
+    outer_coefficients,
+    released_moments,
+    standard,
+)
 from skdp.solvers.adaptive._accelerated import AcceleratedSteps, accelerated
 from skdp.solvers.adaptive._adaptive_solver import MOST_WHITENED, AdaptiveSolver
-from skdp.solvers.adaptive._calibration_steps import step_matrix
-from skdp.solvers.adaptive._counted_calibration import COUNTED, CUTS, UNIT, calibrated_line, share_of_counts
+from skdp.solvers.adaptive._calibration import Calibration, CalibrationByCounts, CalibrationByGradients, Level
+from skdp.solvers.adaptive._counted_calibration import COUNTED, share_of_counts
 from skdp.solvers.adaptive._few_passes import (
     FEW,
     LARGE,
@@ -33,13 +42,12 @@ from skdp.solvers.adaptive._few_passes import (
 from skdp.solvers.adaptive._iterate_noise import (
     KnownSteps,
     NoisySteps,
-    bend_of_calibration,
     clipped_bend,
     mean_bend,
     variances_left,
     weighted_bend,
 )
-from skdp.solvers.adaptive._step_rules import CLIPPED, LEAST_PER_COEFFICIENT, MOST_PER_COEFFICIENT, WEIGHTED, StepRule
+from skdp.solvers.adaptive._step_rules import CLIPPED, LEAST_PER_COEFFICIENT, MOST_PER_COEFFICIENT, WEIGHTED, StepRule, sharpness
 
 __all__ = ["StandardizedGradientDescent"]
 
@@ -69,24 +77,13 @@ SHORTEST_PATH = 5.0
 # excess loss was 1e-5 with 1, and 3e-6 with 4 and more steps (docs/defaults.md). A larger value has less bias and more noise
 # there.
 WIDEST_CLIP = 4.0
-# Clip norm of the gradients of slope and offset, over the largest slope of the weighted loss. A choice: it clips records with
-# the largest slope and a score beyond 1.7.
-CALIBRATION_CLIP = 2.0
 # Largest value that is accepted for `clip`, `noise` and `ridge`: a choice that keeps their products finite.
 LARGEST = 1e6
 # SHRINK times the noise that the squared length of the coefficients gathers on the way is taken off it, if the curvature is DECAY
 # times the variance of a feature; the factor is at least LEAST_KEPT. Choices that matter only where noise is all there is.
 DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02
-# Smoothness up to which the longest step holds (that of softmax), and the smoothness that the mean of a loss with kinks is taken
-# to have. Choices; a larger KINK makes the steps of hinges shorter.
-ROUND, KINK = 0.5, 1.0
-# Least variance of a standardised feature in the size of a score: noise can leave no feature any. A choice.
-LEAST_SHOWN = 1e-3
-# Largest change of slope or offset in a step of the calibration of log-odds. A choice that keeps a noisy step from leaving.
-LONGEST_MOVE = 1.0
-# Added to the variance of the score, so that a score that is mostly noise is not scaled up; and least factor of the
-# coefficients, so that a noisy slope does not reverse their order. Choices.
-SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02
+# Smoothness up to which the longest step holds (that of softmax). A choice.
+ROUND = 0.5
 
 
 @dataclass(frozen=True)
@@ -121,6 +118,30 @@ class Descent:
                 loss, coef, self.clip_norm, self.standard.geometry, class_weight=weights, largest_weight=problem.max_weight
             )
         return StandardizedGradient(loss, coef, self.clip_norm, self.standard.geometry, class_weight=weights)
+
+
+class FirstReleases(NamedTuple):
+    """What the first two releases say.
+
+    Parameters
+    ----------
+    standard : Standard
+        Centre and scale of the features.
+    classes : ClassFrequencies
+        Start of the intercept, and weights of the classes.
+    level : Level
+        Class frequencies for the calibration.
+    spread : float
+        Noise of the moments, over n.
+    released : ReleasedMoments
+        The moments themselves.
+    """
+
+    standard: Standard
+    classes: ClassFrequencies
+    level: Level
+    spread: float
+    released: ReleasedMoments
 
 
 class StandardizedGradientDescent(AdaptiveSolver):
@@ -266,17 +287,29 @@ class StandardizedGradientDescent(AdaptiveSolver):
         if labels is not None:
             weight = self._labels_share(problem) ** -0.5
             entries.insert(0, (1, Release(type(labels), Gaussian(weight), labels.clip_norm, labels.size)))
-        share = self._rule(problem).calibration_share
-        if self._counts_scores(problem):
-            query = ScoreCounts(np.zeros(problem.shape), CUTS)
-            entries.append((1, Release(ScoreCounts, Gaussian(share**-0.5), query.clip_norm, query.size)))
-        elif self._calibrates(problem):
-            weight = math.sqrt(self.n_calibration_steps / share)
-            release = Release(ScoreGradient, Gaussian(weight), _calibration_clip(problem), 2)
-            entries.append((int(self.n_calibration_steps), release))
+        if calibration := self._calibration(problem):
+            entries.append(calibration.entry(problem))
         return Schedule(tuple(entries))
 
     def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
+        # 1. Class frequencies and moments: the start of the intercept, centre and scale of the features
+        first = self._first_releases(problem, ask)
+        # 2. Steps on standardised rows
+        descent = self._planned(problem, first.standard, first.classes)
+        average, steps = self._descend(problem, descent, ask)
+        # 3. Slope and offset of the score
+        coef, slope_variance, calibration = average, 0.0, self._calibration(problem)
+        if not isinstance(calibration, CalibrationByCounts):  # which scales the coefficients by what it counts
+            coef = self._shrunk(problem, descent, average)
+        penalty = self._penalty(problem, first.standard)
+        if calibration is not None:
+            coef, slope_variance = calibration.refit(problem, first.standard, penalty, coef, first.level, ask)
+        noise = self._noise_left(problem, first, descent, steps, penalty, average, coef, slope_variance)
+        rows = outer_coefficients(problem, first.standard.geometry, coef)
+        return SolverResult(rows, self._steps(problem), noise=noise, moments=first.released)
+
+    def _first_releases(self, problem: Problem, ask: Ask) -> FirstReleases:
+        """Ask for the class frequencies, the moments of the features, and in few passes for their second moment."""
         labels, query = labels_query(problem), moments(problem)
         counts = None if labels is None else ask(labels) / problem.n_samples
         noise = 0.0 if labels is None else mean_noise(problem, labels, self._labels_share(problem))
@@ -284,20 +317,28 @@ class StandardizedGradientDescent(AdaptiveSolver):
         answer = ask(query)
         features = standard(problem, answer, spread)
         if self._few_passes(problem):
-            share = self._whitening_share(problem)
-            features = whitened(problem, features, ask(moment_query(features)), share)
-        descent = self._planned(problem, features, class_frequencies(problem, counts, noise))
-        average, steps = self._descend(problem, descent, ask)
-        coef, slope_variance = self._shrunk(problem, descent, average), 0.0
-        if self._counts_scores(problem):
-            difference = float(cast(np.ndarray, counts)[0]), noise
-            coef, slope_variance = self._placed(problem, features, average, difference, ask)
-        elif self._calibrates(problem):
-            coef, slope_variance = self._calibrated(problem, features, coef, float(descent.classes.start[0]), ask)
+            features = whitened(problem, features, ask(moment_query(features)), self._whitening_share(problem))
+        classes = class_frequencies(problem, counts, noise)
+        level = Level(None if counts is None else float(counts[0]), noise, float(classes.start[0]))
+        return FirstReleases(features, classes, level, spread, released_moments(problem, answer, spread))
+
+    def _noise_left(
+        self,
+        problem: Problem,
+        first: FirstReleases,
+        descent: Descent,
+        steps: NoisySteps | AcceleratedSteps,
+        penalty: np.ndarray,
+        average: np.ndarray,
+        coef: np.ndarray,
+        slope_variance: float,
+    ) -> CoefficientNoise:
+        """Return what noise has left in the coefficients, by the curvature that the released scores imply."""
+        features = first.standard
         cap = descent.clip_norm / math.sqrt(features.usual)
         cap = 0.0 if descent.classes.class_weight else cap  # weights change which records are clipped: curvature counts as 0
         bend_of = partial(weighted_bend, weight=min(2 * cap, 1.0)) if descent.rule.weighted else partial(clipped_bend, cap=cap)
-        bend, penalty = mean_bend(problem, features, bend_of, average), self._penalty(problem, features)
+        bend = mean_bend(problem, features, bend_of, average)
         of_steps, of_scale = variances_left(problem, features, steps, penalty, bend, average, coef, self.moments_share)
         known = None
         if bend and problem.budget.private and isinstance(steps, NoisySteps):
@@ -305,9 +346,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
             factor = kept / max(found, 1e-300)
             known = KnownSteps(steps, bend, float(penalty.min()), factor, of_scale[: problem.n_features, 0])
         variances = of_steps + of_scale
-        noise_left = CoefficientNoise(features.geometry, coef, variances, slope_variance, centre_noise=spread, steps=known)
-        released = released_moments(problem, answer, spread)
-        return SolverResult(features.to_rows(problem, coef), self._steps(problem), noise=noise_left, moments=released)
+        return CoefficientNoise(features.geometry, coef, variances, slope_variance, centre_noise=first.spread, steps=known)
 
     def _planned(self, problem: Problem, features: Standard, classes: ClassFrequencies) -> Descent:
         rule = self._rule(problem)
@@ -339,7 +378,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         if self._few_passes(problem):
             ridge = np.concatenate([penalty, np.zeros((problem.shape[0] - problem.n_features, 1))])
             counts = n_steps, n_steps - round(TAIL * n_steps)
-            lengths = first_lengths(problem, classes, _sharpness(problem.loss))
+            lengths = first_lengths(problem, classes, sharpness(problem.loss))
             return accelerated(mean_gradient, coef, lengths, ridge, counts, steps.noise)
         falling = not problem.budget.private and problem.loss.smoothness == math.inf  # else the iterates oscillate at a kink
         velocity, average = np.zeros(problem.shape), np.zeros(problem.shape)
@@ -356,7 +395,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         n_steps, mean_weight = self._steps(problem), descent.classes.mean_weight
         step_size = descent.path * (1 - self.momentum) / (n_steps * problem.max_weight)
         if not problem.budget.private:  # nothing is clipped, so the step has to be stable
-            stable = 1.5 * (1 + self.momentum) / (problem.max_weight * _sharpness(problem.loss) * descent.standard.usual)
+            stable = 1.5 * (1 + self.momentum) / (problem.max_weight * sharpness(problem.loss) * descent.standard.usual)
             step_size = min(step_size, stable * mean_weight)  # a class may weigh 1 / mean_weight times the mean
         first = n_steps - max(1, round(self.tail_average * n_steps))
         noise = descent.clip_norm * math.sqrt(n_steps / self._steps_share(problem)) / (problem.signal_to_noise * mean_weight)
@@ -377,78 +416,6 @@ class StandardizedGradientDescent(AdaptiveSolver):
         kept = coef.copy()
         kept[features] *= max(LEAST_KEPT, 1 - SHRINK * expected / max(length, 1e-30))
         return kept
-
-    def _placed(
-        self, problem: Problem, standard: Standard, coef: np.ndarray, difference: tuple[float, float], ask: Ask
-    ) -> tuple[np.ndarray, float]:
-        """Coefficients with the slope and offset that noisy counts by class and score make likely, and the slope's variance."""
-        features = slice(problem.n_features)
-        shown = np.maximum(standard.variances, LEAST_SHOWN)[:, None]
-        length = math.sqrt(max(float((shown * coef[features] ** 2).sum()), 1e-300))
-        direction = UNIT / length * coef
-        direction[problem.n_features :] = 0.0
-        query = ScoreCounts(standard.to_rows(problem, direction), CUTS)
-        share = self._rule(problem).calibration_share
-        slope, offset, variance = calibrated_line(
-            ask(query).reshape(2, -1) / problem.n_samples,
-            mean_noise(problem, query, share),
-            problem.n_samples,
-            difference,
-            problem.class_weight,
-            penalty=problem.alpha * float((np.square(query.coef[features])).sum()),
-            intercept=bool(problem.intercept_scaling),
-        )
-        slope = max(slope, LEAST_SLOPE)
-        direction *= slope
-        direction[problem.n_features :] = offset
-        return direction, variance / slope**2
-
-    def _calibrated(
-        self, problem: Problem, standard: Standard, coef: np.ndarray, constant: float, ask: Ask
-    ) -> tuple[np.ndarray, float]:
-        """Coefficients with a new slope and offset, and the relative variance of the slope; ``constant`` is the best constant."""
-        features, signal, rule = slice(problem.n_features), problem.signal_to_noise, self._rule(problem)
-        length = math.sqrt(float((standard.variances[:, None] * coef[features] ** 2).sum()) + SCORE_OFFSET)
-        direction = coef / length
-        direction[problem.n_features :] = 0.0
-        score = standard.to_rows(problem, direction)
-        weights = None if problem.class_weight is None else np.array(problem.class_weight)
-        offset = float(coef[-1, 0]) if problem.intercept_scaling else 0.0
-        adapts = problem.budget.private and not rule.weighted and getattr(problem.loss, "log_odds", False)
-        if adapts:
-            offset = constant if problem.intercept_scaling else 0.0
-        point, average = np.array([length, offset]), np.zeros(2)
-        path = rule.calibration_noise * math.sqrt(rule.calibration_share) * signal / (CALIBRATION_CLIP * problem.loss.lipschitz)
-        longest = self.n_calibration_steps / _sharpness(problem.loss)
-        momentum = min(max(1 - longest / path, 0.0), float(self.momentum))  # as much as the path needs: less noise
-        step = min(path * (1 - momentum), longest) / self.n_calibration_steps / problem.max_weight
-        penalty = float((self._penalty(problem, standard) * direction[features] ** 2).sum())
-        free, velocity = np.array([1.0, float(bool(problem.intercept_scaling))]), np.zeros(2)
-        shrinkage = np.array([1 + step / (1 - momentum) * penalty, 1.0])
-        half = self.n_calibration_steps // 2
-        total = _calibration_clip(problem) / (signal * math.sqrt(rule.calibration_share)) if signal < math.inf else 0.0
-        for number in range(self.n_calibration_steps):
-            gradient = ask(ScoreGradient(problem.loss, score, point, _calibration_clip(problem), weights))
-            if adapts:
-                matrix = step_matrix(point, free, penalty, problem.class_weight, total, self.n_calibration_steps)
-                move = matrix @ (gradient / problem.n_samples + penalty * point * (1.0, 0.0))
-                point = point - move * min(1.0, LONGEST_MOVE / max(float(np.abs(move).max()), LONGEST_MOVE))
-            else:
-                velocity = momentum * velocity + gradient / problem.n_samples * free
-                point = (point - step * velocity) / shrinkage
-            if number >= half:
-                average += point / (self.n_calibration_steps - half)
-        slope = max(average[0] / length, LEAST_SLOPE)
-        calibrated = coef.copy()
-        calibrated[features] *= slope
-        calibrated[problem.n_features :] = average[1]
-        noise = total * math.sqrt(self.n_calibration_steps)
-        if adapts:
-            matrix = step_matrix(average, free, penalty, problem.class_weight, total, self.n_calibration_steps)
-            step, momentum = float(matrix[0, 0]), 0.0
-        bend = bend_of_calibration(problem, average, 1 - SCORE_OFFSET / length**2)
-        steps = NoisySteps(self.n_calibration_steps, half, step, momentum, noise)
-        return calibrated, float(steps.variances(np.array([bend]), np.array([penalty]))[0] / (slope * length) ** 2)
 
     def _penalty(self, problem: Problem, standard: Standard) -> np.ndarray:
         """Strength of the L2 penalty on each coefficient, in the geometry of standardised rows."""
@@ -481,6 +448,17 @@ class StandardizedGradientDescent(AdaptiveSolver):
     def _calibrates(self, problem: Problem) -> bool:
         """Whether there is a calibration: for two classes, unless only the order counts, or a wide clip needs none."""
         return is_binary(problem) and "pointwise" in problem.offers and not self._few_passes(problem)
+
+    def _calibration(self, problem: Problem) -> Calibration | None:
+        """Return the third stage, if there is one."""
+        if not self._calibrates(problem):
+            return None
+        rule = self._rule(problem)
+        if self._counts_scores(problem):
+            return CalibrationByCounts(rule.calibration_share)
+        curved = problem.budget.private and not rule.weighted and getattr(problem.loss, "log_odds", False)
+        n_steps, momentum = int(self.n_calibration_steps), float(self.momentum)
+        return CalibrationByGradients(rule.calibration_share, rule.calibration_noise, n_steps, momentum, curved)
 
     def _counts_scores(self, problem: Problem) -> bool:
         """Whether the calibration counts records by score: for a loss of log-odds, where the signal is faint."""
@@ -542,15 +520,6 @@ class StandardizedGradientDescent(AdaptiveSolver):
         return settled
 
 
-def _sharpness(loss: Loss) -> float:
-    """Smoothness of the mean loss: the kinks of many records are at different margins, and add up to a round corner."""
-    return loss.smoothness if loss.smoothness < math.inf else KINK
-
-
 def _longest_step(loss: Loss, rule: StepRule) -> float:
     """Largest step on average: that of the logistic loss, whose smoothness is 1/4, or less by the ratio of the smoothness."""
-    return rule.longest_step if loss.smoothness <= ROUND else rule.longest_step / (4 * _sharpness(loss))
-
-
-def _calibration_clip(problem: Problem) -> float:
-    return CALIBRATION_CLIP * problem.max_weight * problem.loss.lipschitz
+    return rule.longest_step if loss.smoothness <= ROUND else rule.longest_step / (4 * sharpness(loss))

@@ -18,6 +18,7 @@ from skdp.privacy.queries import (
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers._coefficient_noise import CoefficientNoise
+from skdp.solvers._standardization import outer_coefficients
 from skdp.solvers._uncertainty import Uncertainty
 from skdp.solvers.adaptive._adaptive_solver import MOST_WHITENED, AdaptiveSolver, WhiteningSolver
 from skdp.solvers.adaptive._plausible import TailSteps, hidden_directions
@@ -29,7 +30,6 @@ from skdp.solvers.adaptive._whitening import (
     Frame,
     Shares,
     hopeless,
-    outer_coefficients,
     release_centre,
     release_frame,
     release_gradient_norm,

@@ -13,7 +13,7 @@ from skdp.privacy.queries import Gradient, StandardizedGradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, SinglePass
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._noise_limits import bearable_noise, noise_limited_clip_norm
-from skdp.solvers._standardization import mean_noise, moments, moments_release, standard
+from skdp.solvers._standardization import mean_noise, moments, moments_release, outer_coefficients, standard
 from skdp.solvers.first_order._mirror_geometry import mirror_map
 from skdp.solvers.first_order._steps import (
     HeavyBall,
@@ -86,7 +86,7 @@ class MomentumSolver(Solver):
             return ask(StandardizedGradient(problem.loss, coef, inner.clip_norm, features.geometry, records))
 
         coef = self._descend(inner, batches, kept, gradient, scales / scales.max())
-        return SolverResult(features.to_rows(problem, coef), len(batches))
+        return SolverResult(outer_coefficients(problem, features.geometry, coef), len(batches))
 
     def _descend(
         self,

@@ -11,7 +11,7 @@ from skdp.privacy.queries import ClassMoments, Standardization
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._class_frequencies import public_rate
-from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, standard
+from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, outer_coefficients, standard
 from skdp.solvers.adaptive._shrinkage import deconvolved, half_edge, posterior_factors
 
 __all__ = ["DiscriminantAnalysis"]
@@ -157,7 +157,7 @@ class DiscriminantAnalysis(Solver):
         coef = np.zeros(problem.shape)
         coef[: problem.n_features, 0] = weights
         coef[problem.n_features :] = -weights @ classes.means.mean(axis=0)
-        return SolverResult(features.to_rows(problem, coef), None)
+        return SolverResult(outer_coefficients(problem, features.geometry, coef), None)
 
     def _direction(self, problem: Problem, geometry: Standardization, classes: ClassEstimates) -> np.ndarray:
         r"""Coefficients of standardised rows, of shape (n_features,): the estimated minimum of the surrogate.
