@@ -14,8 +14,7 @@ from scipy.stats import binom
 
 from benchmarks.writing import made_with, row, write_json
 from skdp.metrics import evaluate
-from skdp.metrics._noisy_errors import REGRESSION
-from skdp.metrics._noisy_table import METRICS
+from skdp.metrics._metrics import CLASSIFICATION, REGRESSION
 from skdp.testing import reproducible_noise
 
 __all__ = ["ERRORS", "SCORES", "Model", "measure", "true_errors", "true_metrics"]
@@ -195,7 +194,7 @@ def measure(quick: bool, repeats: int, seed: int, out: Path) -> None:
 def measured(cell: dict[str, Any], repeats: int, seed: list[int]) -> dict[str, Any]:
     """Return coverage, widths and errors of the metrics of a cell, or why it was refused."""
     regression, whole = cell["kind"] == "regression", None
-    names = tuple(REGRESSION) if regression else tuple(METRICS)
+    names = tuple(REGRESSION) if regression else tuple(CLASSIFICATION)
     model = Column() if regression else Model(SCORES[cell["scores"]][1])
     if regression:
         X, y = drawn({**cell, "n": TRUE}, np.random.default_rng([*seed, 10**9]))
@@ -298,7 +297,7 @@ def markdown(records: list[dict[str, Any]], settings: dict[str, Any]) -> str:
         named=f": {'; '.join(surely)}" if surely else "",
     )
     lines = ["# Private metrics", "", ABOUT.format(**settings), text]
-    for kind, names in (("classes", tuple(METRICS)), ("regression", tuple(REGRESSION))):
+    for kind, names in (("classes", tuple(CLASSIFICATION)), ("regression", tuple(REGRESSION))):
         heads = ["adjacency", "scores" if kind == "classes" else "errors", "rate", "records", "epsilon", *names]
         lines += [row(heads), row(["---"] * len(heads))]
         for record in records:

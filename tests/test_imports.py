@@ -43,6 +43,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_scikit_learn": set(),
     "inspection": {"_label_types", "_scikit_learn"},
     "model_selection": {
+        "_docstrings",
         *("_data_validation", "_scikit_learn", "_table_types", "_validation"),
         *("data", "estimators", "inspection", "metrics"),
     },

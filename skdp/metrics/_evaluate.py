@@ -1,33 +1,55 @@
 """Evaluate a fitted model on sensitive test records: counts of classes, or sums of errors."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._docstrings import fill_docstring, quoted
 from skdp._label_types import classes_of
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table
 from skdp._validation import shown
-from skdp.metrics._classes import MOST_GROUPS, evaluate_scores, group_numbers, plan_classes, scores_of
+from skdp.metrics._definition import ErrorMetric, MetricDefinition
+from skdp.metrics._error_kind import ErrorMoments, check_bounds, refuse_bounds
 from skdp.metrics._evaluation import Evaluation
 from skdp.metrics._evaluation_plan import FEWEST, budget_of, check_level, check_noise, refuse_laplace
-from skdp.metrics._noisy_errors import REGRESSION
-from skdp.metrics._noisy_table import METRICS
-from skdp.metrics._regression import check_bounds, evaluate_errors, plan_errors, predictions_of, refuse_bounds, targets_of
-from skdp.metrics._several_classes import MOST_CLASSES, SEVERAL, evaluate_matrix, plan_matrix, predicted_classes
+from skdp.metrics._kind import EvaluationKind, run_evaluation
+from skdp.metrics._metrics import CLASSIFICATION, METRICS, OF_EVENT, REGRESSION
+from skdp.metrics._reading import (
+    MOST_CLASSES,
+    MOST_GROUPS,
+    group_numbers,
+    predicted_classes,
+    predictions_of,
+    scores_of,
+    targets_of,
+)
+from skdp.metrics._score_kinds import kind_of_scores
+from skdp.metrics._several_classes import SeveralClasses
+from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.errors import silently
 from skdp.privacy.ledger.charging import along, in_worker
 from skdp.privacy.report.statement import PrivacyReport
 
 __all__ = ["evaluate", "plan_evaluation"]
 
-DEFAULT = ("accuracy", "roc_auc", "log_loss", "brier_score")
+Definition = TypeVar("Definition", bound=MetricDefinition)
+SEVERAL = {name: metric for name, metric in CLASSIFICATION.items() if metric.several}
 
 
+@fill_docstring(
+    of_classes=quoted(CLASSIFICATION),
+    of_event=quoted(name for name, metric in CLASSIFICATION.items() if metric.detail == OF_EVENT),
+    of_several=quoted(SEVERAL),
+    of_errors=quoted(REGRESSION),
+    default_of_classes=quoted(name for name, metric in CLASSIFICATION.items() if metric.default),
+    default_of_errors=quoted(name for name, metric in REGRESSION.items() if metric.default and not metric.needs_range),
+    with_range=quoted(name for name, metric in REGRESSION.items() if metric.needs_range),
+)
 @silently
 def evaluate(
     model: Any,
@@ -64,11 +86,11 @@ def evaluate(
     y : array-like of shape (n_samples,)
         Their labels, or their targets.
     metrics : iterable of str or None, default=None
-        Of a classifier, out of "accuracy", "roc_auc", "log_loss", "brier_score", "recall", "specificity", "precision" and
-        "average_precision". The last four concern the second class, or ``event_`` of a model of skdp. Of a regressor, out of
-        "mae", "rmse", "r2" and "coverage", the share of targets at or below the prediction. None means the first four, or "mae"
-        and "rmse", with "r2" if ``target_bounds`` are given. Of more than two classes, "accuracy" only;
-        `ConfusionMatrixDisplay` shows the matrix that was released.
+        Of a classifier, out of {of_classes}.
+        Of these, {of_event} concern the second class, or ``event_`` of a model of skdp.
+        Of more than two classes, {of_several} only; `ConfusionMatrixDisplay` shows the matrix that was released.
+        Of a regressor, out of {of_errors}; "coverage" is the share of targets at or below the prediction.
+        None means {default_of_classes}, or {default_of_errors}, and {with_range} if ``target_bounds`` are given.
     epsilon, delta : float
         Budget of the evaluation. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``. Laplace noise spends no delta, and is
         taken for ``delta=0``.
@@ -79,7 +101,7 @@ def evaluate(
     error_bound : float or None, default=None
         Of a regressor: absolute errors beyond this public number count as this number. None finds a bound within the budget.
     target_bounds : tuple of float or None, default=None
-        Of a regressor: public range of the targets, to which they are clipped. "r2" needs it.
+        Of a regressor: public range of the targets, to which they are clipped. Needed for {with_range}.
     groups : array-like of shape (n_samples,) or None, default=None
         Of a classifier: the group of each record, for metrics of each group (``found.groups``) from the same releases.
     group_labels : iterable or None, default=None
@@ -174,7 +196,7 @@ def evaluate(
     check_noise(noise, delta)
     if not isinstance(disjoint, (bool, np.bool_)):
         raise TypeError(f"disjoint={shown(disjoint)}; expected True or False.")
-    shared: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "level": float(level),
         "model": type(model).__name__,
         "disjoint": bool(disjoint),
@@ -182,8 +204,8 @@ def evaluate(
     }
     with along(_ledgers_of(model)):
         if _is_regressor(model):
-            names = _checked_metrics(metrics, ("mae", "rmse") if target_bounds is None else ("mae", "rmse", "r2"), REGRESSION)
-            check_bounds(error_bound, target_bounds, names)
+            of_errors = _chosen(metrics, REGRESSION, target_bounds)
+            check_bounds(error_bound, target_bounds, of_errors)
             refuse_laplace(noise)
             if groups is not None or group_labels is not None:
                 raise ValueError("groups and group_labels are for classifiers; expected None for a regressor.")
@@ -191,22 +213,25 @@ def evaluate(
                 check_is_fitted(model)
             targets = targets_of(y)
             predictions = predictions_of(model, X, len(targets))
-            budget = budget_of(len(targets), epsilon, delta, adjacency)
-            shared.update(error_bound=error_bound, target_bounds=target_bounds)
-            return evaluate_errors(targets, predictions, names, budget=budget, **shared)
+            budget, moments = budget_of(len(targets), epsilon, delta, adjacency), ErrorMoments(error_bound, target_bounds)
+            records = moments.records(targets, predictions)
+            return run_evaluation(moments, records, of_errors, budget, noise="gaussian", **facts)
         refuse_bounds(error_bound, target_bounds)
         if hasattr(model, "classes_") and len(model.classes_) > 2:
-            names = _checked_metrics(metrics, SEVERAL, SEVERAL)
+            chosen = _chosen(metrics, SEVERAL)
             if groups is not None or group_labels is not None:
                 raise ValueError("groups and group_labels are for two classes; expected None for more.")
             true, predicted = predicted_classes(model, X, y)
-            budget = budget_of(len(true), epsilon, delta, adjacency, pure=True)
-            return evaluate_matrix(true, predicted, names, budget=budget, classes=tuple(model.classes_), noise=noise, **shared)
-        names = _checked_metrics(metrics, DEFAULT, METRICS)
-        log_odds, labels = scores_of(model, X, y)
-        shared["groups"], shared["group_labels"] = group_numbers(groups, group_labels, len(labels))
-        budget = budget_of(len(labels), epsilon, delta, adjacency, pure=True)
-        return evaluate_scores(log_odds, labels, names, budget=budget, classes=classes_of(model), noise=noise, **shared)
+            kind: EvaluationKind = SeveralClasses(len(model.classes_))
+            records, classes, names = ScoredRecords(predicted, true), tuple(model.classes_), ()
+        else:
+            chosen = _chosen(metrics, CLASSIFICATION)
+            log_odds, labels = scores_of(model, X, y)
+            numbers, names = group_numbers(groups, group_labels, len(labels))
+            kind = kind_of_scores(chosen, len(names))
+            records, classes = ScoredRecords(log_odds, labels, numbers), classes_of(model)
+        budget = budget_of(records.n_samples, epsilon, delta, adjacency, pure=True)
+        return run_evaluation(kind, records, chosen, budget, noise=noise, classes=classes, group_labels=names, **facts)
 
 
 def plan_evaluation(
@@ -256,29 +281,38 @@ def plan_evaluation(
     if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < FEWEST:
         raise ValueError(f"n_samples={shown(n_samples)}; expected an integer from {FEWEST} on.")
     check_noise(noise, delta)
-    names = _checked_metrics(metrics, DEFAULT, {**METRICS, **REGRESSION})
-    of_errors = any(name in REGRESSION for name in names)
+    chosen = _chosen(metrics, CLASSIFICATION if metrics is None else METRICS)
+    names = tuple(metric.name for metric in chosen)
+    of_errors = any(isinstance(metric, ErrorMetric) for metric in chosen)
     budget = budget_of(int(n_samples), epsilon, delta, adjacency, pure=not of_errors)
     if of_errors:
         refuse_laplace(noise)
-        check_bounds(error_bound, target_bounds, _checked_metrics(names, (), REGRESSION))
-        return plan_errors(int(n_samples), budget, error_bound, target_bounds).report(names)
+        check_bounds(error_bound, target_bounds, _chosen(names, REGRESSION))
+        return ErrorMoments(error_bound, target_bounds).plan(int(n_samples), budget, "gaussian").report(names)
     refuse_bounds(error_bound, target_bounds)
     if not isinstance(n_groups, Integral) or isinstance(n_groups, bool) or not 0 <= n_groups <= MOST_GROUPS:
         raise ValueError(f"n_groups={shown(n_groups)}; expected an integer from 0 to {MOST_GROUPS}.")
     if not isinstance(n_classes, Integral) or isinstance(n_classes, bool) or not 2 <= n_classes <= MOST_CLASSES:
         raise ValueError(f"n_classes={shown(n_classes)}; expected an integer from 2 to {MOST_CLASSES}.")
     if n_classes > 2:
-        return plan_matrix(int(n_samples), budget, int(n_classes), noise).report(_checked_metrics(metrics, SEVERAL, SEVERAL))
-    return plan_classes(int(n_samples), budget, int(n_groups), names, noise).report(names)
+        names = tuple(metric.name for metric in _chosen(metrics, SEVERAL))
+        kind: EvaluationKind = SeveralClasses(int(n_classes))
+    else:
+        kind = kind_of_scores(_chosen(names, CLASSIFICATION), int(n_groups))
+    return kind.plan(int(n_samples), budget, noise).report(names)
 
 
-def _checked_metrics(metrics: Iterable[str] | None, default: tuple[str, ...], known: Any) -> tuple[str, ...]:
-    given = default if metrics is None else (metrics,) if isinstance(metrics, str) else tuple(metrics)
+def _chosen(metrics: Iterable[str] | None, known: Mapping[str, Definition], target_bounds: Any = None) -> tuple[Definition, ...]:
+    """Return the entries of the metrics that are asked for, or of those that are the default."""
+    if metrics is None:
+        return tuple(
+            metric for metric in known.values() if metric.default and (not metric.needs_range or target_bounds is not None)
+        )
+    given = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     unknown = [name for name in given if name not in known]
     if unknown or not given:
         raise ValueError(f"metrics={shown(list(given))}; expected some of {', '.join(known)}.")
-    return tuple(dict.fromkeys(given))
+    return tuple(known[name] for name in dict.fromkeys(given))
 
 
 def _ledgers_of(model: Any) -> tuple[tuple[str, str], ...] | None:

@@ -1,6 +1,5 @@
 """Hold the result of a private evaluation."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
@@ -8,7 +7,7 @@ from typing import Any
 
 from skdp.metrics._noisy_errors import NoisyErrors
 from skdp.metrics._noisy_mean import NoisyMean
-from skdp.metrics._noisy_table import WIDEST, NoisyTable
+from skdp.metrics._noisy_table import NoisyTable
 from skdp.privacy.report.statement import PrivacyReport
 
 __all__ = ["Evaluation", "Metric"]
@@ -26,12 +25,15 @@ class Metric:
         Estimate; nan if the interval is too wide for one.
     low, high : float
         Ends of the interval, which covers the noise and the sampling of the test records.
+    form : str, default=".3f"
+        Format of the numbers as text.
     """
 
     name: str
     value: float
     low: float
     high: float
+    form: str = field(default=".3f", repr=False, compare=False)
 
     def __float__(self) -> float:
         """Return the value."""
@@ -39,11 +41,10 @@ class Metric:
 
     def __str__(self) -> str:
         """Return a line."""
-        form = ".4g" if self.name in ("mae", "rmse") else ".3f"  # the first are in units of the target
-        interval = f"[{self.low:{form}}, {self.high:{form}}]"
+        interval = f"[{self.low:{self.form}}, {self.high:{self.form}}]"
         if self.value != self.value:
             return f"{self.name:<12} not determined, {interval}: more test records or a larger epsilon are needed"
-        return f"{self.name:<12} {self.value:{form}}, {interval}"
+        return f"{self.name:<12} {self.value:{self.form}}, {interval}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,27 +100,3 @@ class Evaluation(Mapping[str, Metric]):
     def _repr_html_(self) -> str:
         """Return the text for notebooks."""
         return f"<pre>{escape(str(self))}</pre>"
-
-
-def metric(name: str, found: tuple[float, float, float], limits: tuple[float, float], *, widest: float = WIDEST) -> Metric:
-    """Return a metric, clipped to its range; one whose interval is too wide is not determined.
-
-    Parameters
-    ----------
-    name : str
-        Name of the metric.
-    found : tuple of float
-        Estimate, and lower and upper end of the interval.
-    limits : tuple of float
-        Range of the metric.
-    widest : float, default=0.5
-        Widest interval beside which a value is shown.
-
-    Returns
-    -------
-    Metric
-        With its range as the interval and no value if it is not determined.
-    """
-    if not found[2] - found[1] <= widest:
-        return Metric(name, math.nan, *limits)
-    return Metric(name, *(min(max(float(end), limits[0]), limits[1]) for end in found))

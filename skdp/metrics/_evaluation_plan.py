@@ -1,7 +1,6 @@
 """State what a private evaluation will release, and charge for it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from typing import Any
@@ -12,7 +11,7 @@ from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES, Budget
 from skdp.privacy.data.summation import summation_error
-from skdp.privacy.ledger.charging import pay, paying, tokens_along
+from skdp.privacy.ledger.charging import pay, tokens_along
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.noise.laplace import IntegerLaplace
@@ -20,7 +19,7 @@ from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport, describe_releases, noise_multiplier, spent
 from skdp.privacy.schedule import Gaussian, Laplace, Release, Schedule
 
-__all__ = ["FEWEST", "NOISES", "EvaluationPlan", "budget_of", "check_level", "check_noise", "less_noise", "refuse_laplace"]
+__all__ = ["FEWEST", "NOISES", "EvaluationPlan", "budget_of", "check_level", "check_noise", "refuse_laplace"]
 
 FEWEST = 50  # records
 LARGEST_LEVEL = 1 - 1e-9  # of intervals. A choice: closer to 1, quantiles have few digits, and the last one below 1 is infinite
@@ -60,7 +59,7 @@ class EvaluationPlan:
 
     @property
     def laplace(self) -> bool:
-        """Whether the noise is of Laplace, or Gaussian."""
+        """Whether the noise is Laplace (True) or Gaussian."""
         return bool(self.changes)
 
     @cached_property
@@ -164,34 +163,6 @@ def budget_of(n_samples: int, epsilon: Any, delta: Any, adjacency: Any, *, pure:
     if budget.delta == 0 and not pure:
         raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
     return budget
-
-
-def less_noise(make: Callable[[bool], tuple[EvaluationPlan, float]], budget: Budget, noise: str) -> EvaluationPlan:
-    """Return the plan with Laplace noise or that with Gaussian noise.
-
-    Parameters
-    ----------
-    make : callable
-        Returns the plan with Laplace noise for True, with Gaussian noise for False, and the size of its error.
-    budget : Budget
-        What may be spent. Without a delta, noise is of Laplace.
-    noise : {"auto", "laplace", "gaussian"}
-        Which one; "auto" takes Gaussian noise under a ledger, else that with the smaller error, all from public facts.
-
-    Returns
-    -------
-    EvaluationPlan
-        One of the two, with the reason.
-    """
-    if noise != "auto" or budget.delta == 0 or not budget.private:
-        return make(noise == "laplace" or budget.delta == 0)[0]
-    if paying():
-        plan, why = make(False)[0], "Gaussian noise, which costs less in a ledger"
-    else:
-        (laplace, one), (gaussian, other) = make(True), make(False)
-        plan, why = (laplace, "Laplace noise") if one <= other else (gaussian, "Gaussian noise")
-        why += ", which has less error at this budget"
-    return replace(plan, reason=f"{plan.reason}; {why}")
 
 
 def check_level(level: Any) -> None:

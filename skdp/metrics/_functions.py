@@ -7,24 +7,17 @@ import numpy as np
 
 from skdp._data_validation import quoting_no_data
 from skdp._validation import shown
-from skdp.metrics._classes import class_numbers, evaluate_scores, log_odds_of
+from skdp.metrics._definition import ClassMetric, ErrorMetric, MetricDefinition
+from skdp.metrics._error_kind import ErrorMoments, check_bounds
 from skdp.metrics._evaluation import Metric
 from skdp.metrics._evaluation_plan import budget_of, check_level, check_noise
-from skdp.metrics._regression import check_bounds, column_of, evaluate_errors, targets_of
+from skdp.metrics._kind import run_evaluation
+from skdp.metrics._reading import class_numbers, column_of, log_odds_of, targets_of
+from skdp.metrics._score_kinds import kind_of_scores
+from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.errors import silently
 
-__all__ = [
-    "dp_accuracy_score",
-    "dp_average_precision_score",
-    "dp_brier_score_loss",
-    "dp_log_loss",
-    "dp_mean_absolute_error",
-    "dp_precision_score",
-    "dp_r2_score",
-    "dp_recall_score",
-    "dp_roc_auc_score",
-    "dp_root_mean_squared_error",
-]
+__all__ = ["score_function"]
 
 OF_CLASSES = """Estimate {what} on sensitive test records, with differential privacy for these.
 
@@ -81,7 +74,28 @@ True
 """
 
 
-def _of_classes(metric: str, name: str, what: str, twin: str) -> Callable[..., Metric]:
+def score_function(metric: MetricDefinition) -> Callable[..., Metric]:
+    """Return the private twin of a function of scikit-learn.
+
+    Parameters
+    ----------
+    metric : ClassMetric or ErrorMetric
+        An entry that names the function.
+
+    Returns
+    -------
+    callable
+        Its name begins with "dp_".
+    """
+    make, text = (_of_errors, OF_ERRORS) if isinstance(metric, ErrorMetric) else (_of_classes, OF_CLASSES)
+    score = make(metric)  # type: ignore[arg-type]
+    score.__name__ = score.__qualname__ = f"dp_{metric.function}"
+    score.__module__ = "skdp.metrics"
+    score.__doc__ = text.format(what=f"the {metric.title}{metric.detail}", twin=metric.function, name=score.__name__)
+    return score
+
+
+def _of_classes(metric: ClassMetric) -> Callable[..., Metric]:
     """Return the function of a metric of two classes."""
 
     @silently
@@ -103,19 +117,19 @@ def _of_classes(metric: str, name: str, what: str, twin: str) -> Callable[..., M
         if len(known) != 2 or known[0] == known[1]:
             raise ValueError(f"classes={shown(known)}; expected two different labels.")
         labels = class_numbers(y_true, known, "classes=")
-        found = evaluate_scores(
-            *(log_odds_of(_probabilities(y_score, len(labels))), labels, (metric,)),
-            budget=budget_of(len(labels), epsilon, delta, adjacency, pure=True),
-            level=float(level),
-            classes=known,
-            model="unnamed",
+        found = run_evaluation(
+            kind_of_scores((metric,), 0),
+            ScoredRecords(log_odds_of(_probabilities(y_score, len(labels))), labels),
+            (metric,),
+            budget_of(len(labels), epsilon, delta, adjacency, pure=True),
             noise=noise,
+            level=float(level),
+            model="unnamed",
+            classes=known,
             random_state=random_state,
         )
-        return found[metric]
+        return found[metric.name]
 
-    score.__name__ = score.__qualname__ = name
-    score.__doc__ = OF_CLASSES.format(what=what, twin=twin, name=name)
     return score
 
 
@@ -173,7 +187,7 @@ True
 """
 
 
-def _of_errors(metric: str, name: str, what: str, twin: str) -> Callable[..., Metric]:
+def _of_errors(metric: ErrorMetric) -> Callable[..., Metric]:
     """Return the function of a metric of a regression."""
 
     @silently
@@ -193,19 +207,19 @@ def _of_errors(metric: str, name: str, what: str, twin: str) -> Callable[..., Me
         check_bounds(error_bound, target_bounds, (metric,))
         targets = targets_of(y_true)
         predictions = column_of(quoting_no_data(y_pred, lambda: np.asarray(y_pred, dtype=np.float64)), len(targets))
-        found = evaluate_errors(
-            *(targets, predictions, (metric,)),
-            budget=budget_of(len(targets), epsilon, delta, adjacency),
+        kind = ErrorMoments(error_bound, target_bounds)
+        found = run_evaluation(
+            kind,
+            kind.records(targets, predictions),
+            (metric,),
+            budget_of(len(targets), epsilon, delta, adjacency),
+            noise="gaussian",
             level=float(level),
             model="unnamed",
-            error_bound=error_bound,
-            target_bounds=target_bounds,
             random_state=random_state,
         )
-        return found[metric]
+        return found[metric.name]
 
-    score.__name__ = score.__qualname__ = name
-    score.__doc__ = OF_ERRORS.format(what=what, twin=twin, name=name)
     return score
 
 
@@ -215,19 +229,3 @@ def _probabilities(y_score: Any, n_samples: int) -> np.ndarray:
     if scores.shape != (n_samples,):
         raise ValueError("y_true and y_score differ in length; expected a probability per label, or two.")
     return scores
-
-
-dp_accuracy_score = _of_classes("accuracy", "dp_accuracy_score", "the accuracy at the probability 1/2", "accuracy_score")
-dp_roc_auc_score = _of_classes("roc_auc", "dp_roc_auc_score", "the area under the ROC curve", "roc_auc_score")
-dp_log_loss = _of_classes("log_loss", "dp_log_loss", "the log loss, of log-odds clipped to [-6, 6],", "log_loss")
-dp_brier_score_loss = _of_classes("brier_score", "dp_brier_score_loss", "the Brier score", "brier_score_loss")
-dp_recall_score = _of_classes("recall", "dp_recall_score", "the recall of the second class", "recall_score")
-dp_average_precision_score = _of_classes(
-    "average_precision", "dp_average_precision_score", "the average precision of the second class", "average_precision_score"
-)
-dp_precision_score = _of_classes("precision", "dp_precision_score", "the precision of the second class", "precision_score")
-dp_mean_absolute_error = _of_errors("mae", "dp_mean_absolute_error", "the mean absolute error", "mean_absolute_error")
-dp_root_mean_squared_error = _of_errors(
-    "rmse", "dp_root_mean_squared_error", "the root of the mean squared error", "root_mean_squared_error"
-)
-dp_r2_score = _of_errors("r2", "dp_r2_score", "the coefficient of determination", "r2_score")

@@ -8,7 +8,7 @@ from scipy.special import ndtri
 
 from skdp.privacy.queries.error_sums import CENTRES, WEIGHTS
 
-__all__ = ["REGRESSION", "NoisyErrors"]
+__all__ = ["NoisyErrors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,11 +154,3 @@ class NoisyErrors:
         mean, half = float(self.means[place]), float(ndtri((1 + level) / 2))
         half *= math.sqrt(max(variance, 0.0) / self.n_samples + float(self.noise[place]) ** 2)
         return max(mean, 0.0), mean - half, mean + half
-
-
-REGRESSION = {
-    "mae": NoisyErrors.mae,
-    "rmse": NoisyErrors.rmse,
-    "r2": NoisyErrors.r2,
-    "coverage": NoisyErrors.coverage,
-}

@@ -5,32 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, log_ndtr, ndtri
+from scipy.special import log_ndtr, ndtri
 
-from skdp.privacy.queries import LossSums
-
-__all__ = ["LOSSES", "NoisyMean", "half_width", "losses_of"]
+__all__ = ["STEPS", "NoisyMean", "half_width"]
 
 # Steps of a loss on each side of its middle: its rounding is below 1e-5 of its range. A choice; the sums stay exact.
 STEPS = 2**16
-LARGEST = 6.0  # log-odds, as for tables
-# Range of each metric that is the mean of a loss.
-LOSSES = {
-    "accuracy": (0.0, 1.0),
-    "log_loss": (math.log1p(math.exp(-LARGEST)), math.log1p(math.exp(LARGEST))),
-    "brier_score": (0.0, 1.0),
-}
-
-
-def losses_of(name: str, log_odds: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return what each record adds to a metric, scaled to [-1, 1]."""
-    positive = labels == 1
-    if name == "accuracy":
-        return np.where((log_odds > 0) == positive, 1.0, -1.0)
-    signed = np.where(positive, -log_odds, log_odds)
-    losses = np.logaddexp(0.0, signed) if name == "log_loss" else expit(signed) ** 2
-    low, high = LOSSES[name]
-    return np.asarray((2 * losses - low - high) / (high - low))
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,38 +19,36 @@ class NoisyMean:
 
     Parameters
     ----------
-    name : str
-        Metric, of which the loss is.
     mean, square : float
         Estimates.
     noise : float
         Standard deviation of the noise of the mean; that of the square is eight times as large.
     laplace : bool
-        Whether the noise is of Laplace, or Gaussian.
+        Whether the noise is Laplace (True) or Gaussian.
     n_samples : int
         Public number of test records.
+    limits : tuple of float
+        Range of the metric: the losses of -1 and of 1.
+    steps : int
+        Steps on each side of 0 to which losses were rounded; 1 if they are -1 or 1.
     """
 
-    name: str
     mean: float
     square: float
     noise: float
     laplace: bool
     n_samples: int
-    parts: tuple["NoisyMean", ...] = ()
+    limits: tuple[float, float]
+    steps: int
 
     @classmethod
-    def query(cls, name: str) -> LossSums:
-        """Return the query of a metric."""
-        return LossSums(1) if name == "accuracy" else LossSums(STEPS, squared=True)
-
-    @classmethod
-    def from_sums(cls, name: str, answer: np.ndarray, std: float, laplace: bool, n_samples: int) -> "NoisyMean":
-        """Return the means that follow from the answer to the query, with the standard deviation of its noise."""
-        if name == "accuracy":  # the numbers are -1 or 1
-            return cls(name, float(answer[0]) / n_samples, 1.0, std / n_samples, laplace, n_samples)
-        total = STEPS * n_samples
-        return cls(name, float(answer[0]) / total, 4 * float(answer[1]) / total + 0.5, std / total, laplace, n_samples)
+    def from_sums(
+        cls, answer: np.ndarray, std: float, laplace: bool, n_samples: int, limits: tuple[float, float], steps: int
+    ) -> "NoisyMean":
+        """Return the means that follow from the answer to `skdp.privacy.queries.LossSums`, with the noise ``std`` of each sum."""
+        total = steps * n_samples
+        square = 1.0 if steps == 1 else 4 * float(answer[1]) / total + 0.5
+        return cls(float(answer[0]) / total, square, std / total, laplace, n_samples, limits, steps)
 
     def interval(self, level: float) -> tuple[float, float, float]:
         """Return the metric with its confidence interval.
@@ -85,7 +63,7 @@ class NoisyMean:
         tuple of float
             Estimate, lower and upper end. The interval covers the noise and the sampling of the test records.
         """
-        if self.name == "accuracy":
+        if self.steps == 1:
             low, high = (self._end(level, end) for end in (-1.0, 1.0))
         else:
             # The variance lies between 0 and that of a loss at the ends of its range. Half a standard deviation of noise more: a
@@ -94,7 +72,7 @@ class NoisyMean:
             variance = min(max(self.square - self.mean**2, 0.0) + of_square / 2, max(1 - self.mean**2, 0.0))
             half = half_width(self.noise, math.sqrt(variance / self.n_samples), self.laplace, level)
             low, high = self.mean - half, self.mean + half
-        least, most = LOSSES[self.name]
+        least, most = self.limits
         value, low, high = ((end + 1) / 2 * (most - least) + least for end in (self.mean, low, high))
         return value, low, high
 
@@ -119,7 +97,7 @@ def half_width(noise: float, spread: float, laplace: bool, level: float) -> floa
     spread : float
         Standard deviation of the normal.
     laplace : bool
-        Whether the noise is of Laplace, or normal.
+        Whether the noise is Laplace (True) or normal.
     level : float
         Probability below the quantile.
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
-__all__ = ["METRICS", "WIDEST", "NoisyTable"]
+__all__ = ["WIDEST", "NoisyTable"]
 
-# Widest interval beside which a number is shown. A wider one says so little that the number would mislead. A choice.
+# Widest interval with which a number is published. A wider one says so little that the number would mislead. A choice.
 WIDEST = 0.5
 
 # Least share of the variance of Hanley and McNeil that counts for the AUC: the released table can look surer than it is. From
@@ -105,6 +105,22 @@ class NoisyTable:
         """Whether a class is predicted in a column of the counts, of shape (n_classes, k)."""
         above = (self.edges[:-1] >= 0).astype(float)
         return np.stack([1 - above, above])
+
+    def cells(self, true: int | None = None, predicted: int | None = None) -> np.ndarray:
+        """Return the weights that select the counts of a true class, and of a predicted one; None selects all.
+
+        Parameters
+        ----------
+        true, predicted : int or None, default=None
+            Numbers of classes.
+
+        Returns
+        -------
+        ndarray of the shape of the counts
+            1 for the counts that are selected, and 0 for others.
+        """
+        rows = np.ones(len(self.counts)) if true is None else np.eye(len(self.counts))[true]
+        return np.outer(rows, self.predicted.sum(axis=0) if predicted is None else self.predicted[predicted])
 
     def smooth(self) -> np.ndarray:
         """Return the nearest counts that are not negative, of shape (2, k); for variances only, as they are biased."""
@@ -240,13 +256,12 @@ class NoisyTable:
             Estimate, lower and upper end by true and predicted class. An estimate is nan if its interval is wider than half of
             what it is a share of.
         """
-        predicted, true = self.predicted, np.eye(len(self.counts))
-        found, counted = np.empty((len(true), len(true), 3)), normalize is None and self.of_group
-        for i, j in np.ndindex(found.shape[:2]):
-            cell = np.outer(true[i], predicted[j])
+        n_classes, counted = len(self.counts), normalize is None and self.of_group
+        found = np.empty((n_classes, n_classes, 3))
+        for i, j in np.ndindex(n_classes, n_classes):
+            cell = self.cells(i, j)
             if normalize in ("true", "pred"):
-                rows, columns = (true[i], predicted.sum(axis=0)) if normalize == "true" else (true.sum(axis=0), predicted[j])
-                found[i, j] = self.ratio(cell, np.outer(rows, columns), level)
+                found[i, j] = self.ratio(cell, self.cells(i) if normalize == "true" else self.cells(predicted=j), level)
             else:
                 found[i, j] = np.clip(self._share_of_size(cell, level) if counted else self.mean(cell, level), 0.0, 1.0)
         wide = found[:, :, 2] - found[:, :, 1] > WIDEST
@@ -420,40 +435,3 @@ def _hanley(auc: np.ndarray, positives: float, negatives: float) -> np.ndarray:
     return np.asarray(
         (auc * (1 - auc) + (positives - 1) * (one - auc**2) + (negatives - 1) * (other - auc**2)) / (positives * negatives)
     )
-
-
-def _accuracy(table: NoisyTable, level: float) -> tuple[float, float, float]:
-    return table.mean(table.predicted, level)
-
-
-def _log_loss(table: NoisyTable, level: float) -> tuple[float, float, float]:
-    return table.mean_loss(lambda z: np.stack([np.logaddexp(0, z), np.logaddexp(0, -z)]), level)
-
-
-def _brier(table: NoisyTable, level: float) -> tuple[float, float, float]:
-    return table.mean_loss(lambda z: np.stack([expit(z) ** 2, expit(-z) ** 2]), level)
-
-
-def _share(numerator: str, denominator: str, table: NoisyTable, level: float) -> tuple[float, float, float]:
-    above = (table.edges[:-1] >= 0).astype(float)
-    none, every = np.zeros_like(above), np.ones_like(above)
-    weights = {
-        "true positives": np.stack([none, above]),
-        "positives": np.stack([none, every]),
-        "true negatives": np.stack([1 - above, none]),
-        "negatives": np.stack([every, none]),
-        "predicted": np.stack([above, above]),
-    }
-    return table.ratio(weights[numerator], weights[denominator], level)
-
-
-METRICS = {
-    "accuracy": _accuracy,
-    "roc_auc": lambda table, level: table.auc(level),
-    "log_loss": _log_loss,
-    "brier_score": _brier,
-    "recall": lambda table, level: _share("true positives", "positives", table, level),
-    "specificity": lambda table, level: _share("true negatives", "negatives", table, level),
-    "precision": lambda table, level: _share("true positives", "predicted", table, level),
-    "average_precision": lambda table, level: table.average_precision(level),
-}

@@ -3,25 +3,19 @@
 from dataclasses import dataclass
 from typing import Any
 
+from skdp._docstrings import fill_docstring, quoted
 from skdp._validation import shown
+from skdp.metrics._definition import ErrorMetric
+from skdp.metrics._error_kind import check_bounds, refuse_bounds
 from skdp.metrics._evaluate import evaluate
 from skdp.metrics._evaluation_plan import FEWEST, budget_of
-from skdp.metrics._noisy_errors import REGRESSION
-from skdp.metrics._regression import check_bounds, refuse_bounds
+from skdp.metrics._metrics import METRICS
 from skdp.privacy.ledger.active import active, carried
 from skdp.privacy.ledger.charging import along
 
 __all__ = ["DPScorer", "dp_scorer"]
 
-# Names of scikit-learn's scorers, for which larger is better.
-SCORERS = {
-    **{name: (name, 1.0) for name in ("accuracy", "roc_auc", "average_precision", "recall", "precision")},
-    "neg_log_loss": ("log_loss", -1.0),
-    "neg_brier_score": ("brier_score", -1.0),
-    "neg_mean_absolute_error": ("mae", -1.0),
-    "neg_root_mean_squared_error": ("rmse", -1.0),
-    "r2": ("r2", 1.0),
-}
+SCORERS = {metric.scorer: metric for metric in METRICS.values() if metric.scorer}  # by scikit-learn's names
 
 
 @dataclass(frozen=True)
@@ -59,7 +53,7 @@ class DPScorer:
         """Set the state of a copy; ledgers that are active here are charged anyway and are not kept."""
         paying = {account.token for account in active()}
         vars(self).update(state)
-        if "_ledgers" in state:  # else the file is older, and does not tell
+        if "_ledgers" in state:  # an older file has none
             vars(self)["_ledgers"] = tuple(token for token in state["_ledgers"] if token not in paying)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "DPScorer":
@@ -83,12 +77,12 @@ class DPScorer:
         float
             The score, larger is better; nan if its interval is too wide for one.
         """
-        name, sign = SCORERS[self.scoring]
+        metric = SCORERS[self.scoring]
         with along(vars(self).get("_ledgers")):
             found = evaluate(
                 estimator,
                 *(X, y),
-                metrics=[name],
+                metrics=[metric.name],
                 epsilon=self.epsilon,
                 delta=self.delta,
                 adjacency=self.adjacency,
@@ -96,9 +90,10 @@ class DPScorer:
                 target_bounds=self.target_bounds,
                 random_state=self.random_state,
             )
-        return sign * found[name].value
+        return metric.sign * found[metric.name].value
 
 
+@fill_docstring(scorers=quoted(SCORERS))
 def dp_scorer(
     scoring: str,
     *,
@@ -118,8 +113,8 @@ def dp_scorer(
     Parameters
     ----------
     scoring : str
-        Out of "accuracy", "roc_auc", "average_precision", "recall", "precision", "neg_log_loss", "neg_brier_score",
-        "neg_mean_absolute_error", "neg_root_mean_squared_error" and "r2": scikit-learn's names, for which larger is better.
+        Out of {scorers}.
+        These are scikit-learn's names, for which larger is better.
     epsilon, delta : float
         Budget of each call. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
@@ -174,9 +169,9 @@ def dp_scorer(
     if scoring not in SCORERS:
         raise ValueError(f"scoring={shown(scoring)}; expected one of {', '.join(SCORERS)}.")
     budget_of(FEWEST, epsilon, delta, adjacency)
-    name, _ = SCORERS[scoring]
-    if name in REGRESSION:
-        check_bounds(error_bound, target_bounds, (name,))
+    metric = SCORERS[scoring]
+    if isinstance(metric, ErrorMetric):
+        check_bounds(error_bound, target_bounds, (metric,))
     else:
         refuse_bounds(error_bound, target_bounds)
     return DPScorer(scoring, epsilon, delta, adjacency, error_bound, target_bounds, random_state)

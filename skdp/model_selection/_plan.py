@@ -4,8 +4,9 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from skdp.metrics._classes import USUAL_AUC, score_noise
-from skdp.metrics._noisy_mean import LOSSES
+from skdp.metrics._definition import ClassMetric
+from skdp.metrics._metrics import CLASSIFICATION
+from skdp.metrics._score_kinds import USUAL_AUC, score_noise
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.accounting.random_stopping import stopping_epsilon, stopping_mu
 from skdp.privacy.budget import Budget
@@ -25,7 +26,6 @@ LEAST = 1e-4  # Gaussian-DP parameter of a trial below which nothing is learnt f
 # choice, the same for all scores.
 UNCLEAR = 0.05
 RARE = 0.1  # share of a rare class, for which the noise of the area under the ROC curve is stated, too
-NAMES = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve", "log_loss": "log loss", "brier_score": "Brier score"}
 TITLES = {
     COMPOSITION: "every candidate is tried once, and every score is released",
     STOPPING: "a secret random number of candidates is tried, and only the best one is released",
@@ -54,7 +54,7 @@ class SearchPlan:
         Gaussian-DP parameters of a trial and of the refit; 0 without refit.
     same_kind : bool
         Whether all candidates are of one class.
-    metric : {"accuracy", "roc_auc", "log_loss", "brier_score"}
+    metric : str
         What candidates are compared by.
     """
 
@@ -100,7 +100,7 @@ class SearchPlan:
             Whether the chosen candidate is fitted once more.
         same_kind : bool
             Whether all candidates are of one class.
-        metric : {"accuracy", "roc_auc", "log_loss", "brier_score"}
+        metric : str
             What candidates are compared by.
 
         Returns
@@ -178,7 +178,7 @@ class SearchPlan:
         return self._score_noise(0.5)
 
     def _score_noise(self, rate: float) -> float:
-        return score_noise(self.metric, self.n_validation, replace(self.budget, epsilon=self.epsilon_trial), rate)
+        return score_noise(self._score, self.n_validation, replace(self.budget, epsilon=self.epsilon_trial), rate)
 
     @property
     def doubts(self) -> tuple[str, ...]:
@@ -196,9 +196,12 @@ class SearchPlan:
     @property
     def _of_score(self) -> str:
         """What the noise of a score is stated for."""
-        return (
-            NAMES[self.metric] if self.metric in LOSSES else f"{NAMES[self.metric]} of {USUAL_AUC:g} with classes of equal size"
-        )
+        simulated = "" if self._score.loss is not None else f" of {USUAL_AUC:g} with classes of equal size"
+        return f"{self._score.title}{simulated}"
+
+    @property
+    def _score(self) -> ClassMetric:
+        return CLASSIFICATION[self.metric]
 
     def _epsilon(self, mu: float) -> float:
         return gaussian_epsilon(mu, self.budget.delta) if mu else 0.0
@@ -266,9 +269,11 @@ class SearchPlan:
         """Return what the search costs, and whether it is likely to pay."""
         whole = gaussian_mu(self.budget.epsilon, self.budget.delta)
         share = self.mu_trial / whole if self.budget.private else 1.0
-        low, high = LOSSES.get(self.metric, (0.0, math.sqrt(2)))  # an area has a variance of at most 1/4 over the smaller class
+        has_loss = self._score.loss is not None
+        # an area has a variance of at most 1/4 over the smaller class
+        low, high = self._score.limits if has_loss else (0.0, math.sqrt(2))
         sampling = (high - low) / 2 / math.sqrt(self.n_validation)
-        rare = "" if self.metric in LOSSES else f" ({self._score_noise(RARE):.2g} with {RARE:.0%} of the records in one class)"
+        rare = "" if has_loss else f" ({self._score_noise(RARE):.2g} with {RARE:.0%} of the records in one class)"
         final = (
             f"a refit on all records at epsilon {self.epsilon_refit:.3g}"
             if self.refit

@@ -17,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data_validation import quoting_no_data
+from skdp._docstrings import fill_docstring, quoted
 from skdp._scikit_learn.callers import BAGS, is_one, join, one_run, parameters_of, warn_outside
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table
@@ -24,8 +25,9 @@ from skdp._validation import check_integer, check_number, check_random_state, sh
 from skdp.data import Table
 from skdp.estimators._planned_shape import read_shape
 from skdp.inspection import check_pipeline
-from skdp.metrics._classes import estimate
-from skdp.metrics._evaluate import FEWEST, evaluate
+from skdp.metrics._evaluate import evaluate
+from skdp.metrics._evaluation_plan import FEWEST
+from skdp.metrics._metrics import CLASSIFICATION
 from skdp.model_selection._plan import COMPOSITION, STOPPING, SearchPlan
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import DivergedError, LowSignalWarning, silently, warn
@@ -35,13 +37,7 @@ from skdp.privacy.release_plan import noise_stated
 
 __all__ = ["DPGridSearchCV", "DPRandomizedSearchCV"]
 
-# Metrics by scikit-learn's names, and whether a larger value is better.
-SCORES = {
-    "accuracy": ("accuracy", 1),
-    "roc_auc": ("roc_auc", 1),
-    "neg_log_loss": ("log_loss", -1),
-    "neg_brier_score": ("brier_score", -1),
-}
+SCORES = {metric.scorer: metric for metric in CLASSIFICATION.values() if metric.searchable}  # by scikit-learn's names
 RFE = ("RFE",)  # it fits until few features are left
 OWN = ("epsilon", "delta", "adjacency")  # parameters of candidates that the search sets
 FEWEST_TRIALS = 5  # mean number; then no trial is run in less than one of 148 searches
@@ -198,7 +194,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
             )
         kinds = {type(_spender(model)[1]) for model in models}
         sizes = n_samples - n_validation, n_validation
-        same_kind, (metric, _) = len(kinds) == 1 and len(models) > 1, SCORES[self.scoring]
+        same_kind, metric = len(kinds) == 1 and len(models) > 1, SCORES[self.scoring].name
         return SearchPlan.make(budget, len(candidates), self.mean_trials, sizes, self.mechanism, self.refit, same_kind, metric)
 
     def _candidate(self, candidate: dict[str, Any], epsilon: float | None = None, budget: Budget | None = None) -> Any:
@@ -284,7 +280,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         """Return the private score and the model of one candidate; minus infinity and None for one whose fit diverges."""
         X_train, X_test, y_train, y_test = parts
         model = self._candidate(candidate, plan.epsilon_trial, plan.budget)
-        name, sign = SCORES[self.scoring]
+        metric = SCORES[self.scoring]
         try:
             with prepaid(plan.mu_trial, plan.budget.adjacency):
                 model.fit(X_train, y_train)
@@ -295,13 +291,13 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
                 model,
                 X_test,
                 y_test,
-                metrics=name,
+                metrics=metric.name,
                 epsilon=plan.epsilon_trial,
                 delta=plan.budget.delta,
                 adjacency=plan.budget.adjacency,
                 noise="gaussian",
             )
-        score = sign * estimate(found.table, name, found.level)[0]
+        score = metric.sign * metric.interval(found.table, found.level)[0]
         return (score, model) if np.isfinite(score) else (-np.inf, None)
 
     @available_if(_delegates("predict"))
@@ -394,6 +390,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         return tags
 
 
+@fill_docstring(scores=quoted(SCORES))
 class DPGridSearchCV(_DPSearch):
     """Choose among all combinations of parameters, or among estimators, within one privacy budget.
 
@@ -405,7 +402,8 @@ class DPGridSearchCV(_DPSearch):
     param_grid : dict or list of dict
         Values by name of the parameter, as for scikit-learn's ``GridSearchCV``. A step of a pipeline is a parameter, too, so that
         ``{"model": [A(), B()]}`` chooses between estimators.
-    scoring : {"roc_auc", "accuracy", "neg_log_loss", "neg_brier_score"}, default="roc_auc"
+    scoring : str, default="roc_auc"
+        One of {scores}.
         Score by which candidates are compared, released with noise.
     epsilon, delta : float
         Budget of all fits, scores and the refit together. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
@@ -517,6 +515,7 @@ class DPGridSearchCV(_DPSearch):
         return list(ParameterGrid(self.param_grid))
 
 
+@fill_docstring(scores=quoted(SCORES))
 class DPRandomizedSearchCV(_DPSearch):
     """Choose among drawn combinations of parameters, or among estimators, within one privacy budget.
 
@@ -529,7 +528,8 @@ class DPRandomizedSearchCV(_DPSearch):
         Lists of values, or distributions with a method ``rvs``, by name of the parameter.
     n_iter : int, default=10
         Number of candidates that are drawn.
-    scoring : {"roc_auc", "accuracy", "neg_log_loss", "neg_brier_score"}, default="roc_auc"
+    scoring : str, default="roc_auc"
+        One of {scores}.
         Score by which candidates are compared, released with noise.
     epsilon, delta : float
         Budget of all fits, scores and the refit together. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.

@@ -18,8 +18,9 @@ from skdp.metrics import (
     evaluate,
     plan_evaluation,
 )
-from skdp.metrics._noisy_errors import REGRESSION, NoisyErrors
-from skdp.metrics._regression import EDGES, OCCUPIED
+from skdp.metrics._error_kind import EDGES, OCCUPIED
+from skdp.metrics._metrics import REGRESSION
+from skdp.metrics._noisy_errors import NoisyErrors
 from skdp.testing import reproducible_noise
 
 EVERY = tuple(REGRESSION)

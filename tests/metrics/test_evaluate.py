@@ -27,15 +27,17 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from skdp import PrivacyLedger
 from skdp._label_types import classes_of
-from skdp.metrics import Evaluation, _classes, evaluate, plan_evaluation
-from skdp.metrics._classes import COEF, FIRST, INSIDE, OUTSIDE, _even, _window
-from skdp.metrics._noisy_table import METRICS, NoisyTable
-from skdp.privacy.data.training_data import TrainingData
+from skdp.metrics import Evaluation, _score_kinds, evaluate, plan_evaluation
+from skdp.metrics._metrics import CLASSIFICATION
+from skdp.metrics._noisy_table import NoisyTable
+from skdp.metrics._reading import scores_of
+from skdp.metrics._windows import FIRST, OUTSIDE, SECOND, even_cuts, window
+from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.errors import BudgetExceededError
 from skdp.privacy.queries import ScoreTree, tree
 from skdp.testing import reproducible_noise
 
-EVERY = tuple(METRICS)
+EVERY = tuple(CLASSIFICATION)
 
 
 def exact(X, y, factor=1.0):
@@ -78,15 +80,14 @@ def test_the_tree_is_made_of_differences_of_halves(size, rng):
     np.testing.assert_allclose((matrix**2).sum(axis=0), 1 + math.log2(size))
 
 
-@pytest.mark.parametrize("size", (4, FIRST, INSIDE + 2 * OUTSIDE))
+@pytest.mark.parametrize("size", (4, FIRST, SECOND))
 def test_no_record_moves_a_release_further_than_the_sensitivity(size):
-    query = ScoreTree(COEF, _even(size))
+    query = ScoreTree(None, even_cuts(size))
     cells = np.concatenate([np.linspace(-6, 6, 97), [1e-9, -1e-9]])
     found = []
     for label in (0, 1):
         for z in cells:
-            rows = TrainingData(np.array([[z]]), np.array([label], dtype=np.int8), data_norm=6.0, intercept_scaling=1.0)
-            found.append(query.evaluate(rows))
+            found.append(query.evaluate(ScoredRecords(np.array([z]), np.array([label]))))
     found = np.array(found)
     norms = np.linalg.norm(found, axis=1)
     assert norms.max() == pytest.approx(query.sensitivity("zero_out")) and norms.min() == pytest.approx(norms.max())
@@ -101,14 +102,12 @@ def test_the_plan_is_the_report_and_the_noise_is_as_stated(adjacency):
     assert [str(line) for line in planned.releases] == [str(line) for line in report.releases]
     assert 0.4999 < report.spent.epsilon == planned.spent.epsilon <= 0.5
     X, y = records(2000)
-    exactly = ScoreTree(COEF, _even(FIRST), 1).evaluate(
-        TrainingData(np.clip(X, -6, 6), (y == "yes").astype(np.int8), data_norm=6.0, intercept_scaling=1.0)
-    )
+    exactly = ScoreTree(None, even_cuts(FIRST), 1).evaluate(ScoredRecords(np.clip(X[:, 0], -6, 6), (y == "yes").astype(int)))
     line = report.releases[0]
     seen = []
     for seed in range(30):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(_classes, "_window", lambda answer, *facts: (seen.append(answer), _window(answer, *facts))[1])
+            patched.setattr(_score_kinds, "window", lambda answer, *facts: (seen.append(answer), window(answer, *facts))[1])
             fitted(seed=seed, **given)
     first = np.array(seen) - exactly
     assert first.std() == pytest.approx(line.noise_multiplier * math.sqrt(7), rel=0.05)
@@ -146,10 +145,9 @@ def test_intervals_cover_noise_and_sampling(rate, factor):
 def test_windows_hold_the_scores_and_have_an_edge_at_0(rng):
     for centre, spread in ((0.0, 1.0), (-4.0, 0.1), (5.9, 0.05), (2.0, 3.0)):
         z = np.clip(rng.normal(centre, spread, 10_000), -6, 6)
-        rows = TrainingData(z[:, None], np.zeros(10_000, dtype=np.int8), data_norm=6.0, intercept_scaling=1.0)
-        query = ScoreTree(COEF, _even(FIRST), 1)
-        cuts = np.array(_window(query.evaluate(rows), tree(FIRST), 1.0, 10_000))
-        assert len(cuts) == INSIDE + 2 * OUTSIDE - 1 and (np.diff(cuts) > 0).all() and 1 in cuts
+        query = ScoreTree(None, even_cuts(FIRST), 1)
+        cuts = np.array(window(query.evaluate(ScoredRecords(z, np.zeros(10_000, dtype=int))), tree(FIRST), 1.0, 10_000))
+        assert len(cuts) == SECOND - 1 and (np.diff(cuts) > 0).all() and 1 in cuts
         inside = (cuts - 1) / 50
         assert np.mean((z > inside[OUTSIDE - 1]) & (z < inside[-OUTSIDE])) > 0.5 or abs(centre) > 5
     assert -300 < cuts[0] and cuts[-1] < 301
@@ -284,10 +282,10 @@ def test_a_record_without_prediction_counts_as_undecided(kind, stands_for, table
     X, y = records(300)
     other = np.array(X)
     other[123] = HOSTILE
-    log_odds, labels = _classes.scores_of(Scores(), X, y)
+    log_odds, labels = scores_of(Scores(), X, y)
     model = failing(kind)
     with np.errstate(all="raise"):
-        found, numbers = _classes.scores_of(model, table(other) if table is not list else other.tolist(), y)
+        found, numbers = scores_of(model, table(other) if table is not list else other.tolist(), y)
     others = np.arange(300) != 123
     np.testing.assert_array_equal(found[others], log_odds[others])
     np.testing.assert_array_equal(numbers, labels)
@@ -300,7 +298,7 @@ def test_a_record_without_prediction_counts_as_undecided(kind, stands_for, table
 def test_all_records_without_prediction_are_undecided():
     X, y = records(100)
     model = failing(ZeroDivisionError)
-    np.testing.assert_array_equal(_classes.scores_of(model, np.full_like(X, HOSTILE), y)[0], np.zeros(100))
+    np.testing.assert_array_equal(scores_of(model, np.full_like(X, HOSTILE), y)[0], np.zeros(100))
 
 
 class Product(Scores):
@@ -320,7 +318,7 @@ def test_a_record_without_prediction_moves_no_last_bit_of_others(rng):
     y, other = np.where(X[:, 0] > 0, "yes", "no"), X.copy()
     other[123, 5] = HOSTILE
     for stored in (np.ascontiguousarray, np.asfortranarray, lambda X: np.repeat(X, 2, axis=1)[:, ::2]):
-        found, expected = (_classes.scores_of(Product(), stored(table), y)[0] for table in (other, X))
+        found, expected = (scores_of(Product(), stored(table), y)[0] for table in (other, X))
         np.testing.assert_array_equal(np.delete(found, 123), np.delete(expected, 123))
 
 
@@ -328,7 +326,7 @@ def test_a_record_for_which_a_model_lacks_memory_is_undecided_alone():
     X, y = records(300)
     other, model = X.copy(), Product()
     model.error, other[123] = MemoryError, HOSTILE
-    found, expected = (_classes.scores_of(model, table, y)[0] for table in (other, X))
+    found, expected = (scores_of(model, table, y)[0] for table in (other, X))
     np.testing.assert_array_equal(np.delete(found, 123), np.delete(expected, 123))
     assert found[123] == 0
 
@@ -342,7 +340,7 @@ def test_a_record_with_another_number_of_probabilities_is_undecided_alone():
         def predict_proba(self, X):
             return [row if x != HOSTILE else [*row, 0.0] for x, row in zip(X[:, 0], super().predict_proba(X), strict=True)]
 
-    found, expected = (_classes.scores_of(Ragged(), table, y)[0] for table in (other, X))
+    found, expected = (scores_of(Ragged(), table, y)[0] for table in (other, X))
     np.testing.assert_array_equal(np.delete(found, 123), np.delete(expected, 123))
 
 
@@ -350,7 +348,7 @@ def test_no_record_decides_whether_lengths_differ():
     X, y = records(300)
     for table in (X, np.where(np.arange(300)[:, None] == 123, HOSTILE, X)):
         with pytest.raises(ValueError, match="differ in length"):
-            _classes.scores_of(Product(), table, y[:-1])
+            scores_of(Product(), table, y[:-1])
 
 
 def test_missing_values_that_a_model_takes_are_no_reason_to_refuse_another_record():
@@ -366,11 +364,11 @@ def test_missing_values_that_a_model_takes_are_no_reason_to_refuse_another_recor
 
     other = X.copy()
     other[123, 1] = HOSTILE
-    found, expected = (_classes.scores_of(Filling(), table, y)[0] for table in (other, X))
+    found, expected = (scores_of(Filling(), table, y)[0] for table in (other, X))
     np.testing.assert_array_equal(np.delete(found, 123), np.delete(expected, 123))
     other[8, 1] = np.nan
     with pytest.raises(ValueError, match="missing or infinite values: 0, 1"):
-        _classes.scores_of(Filling(), other, y)
+        scores_of(Filling(), other, y)
 
 
 def test_a_model_that_no_record_fits_is_refused_by_public_facts():
@@ -391,7 +389,7 @@ def test_a_model_that_no_record_fits_is_refused_by_public_facts():
     positive = make_pipeline(FunctionTransformer(np.log, validate=True), LogisticRegression()).fit(np.exp(X), y)
     gap = np.exp(X)
     gap[5] = 0.0  # its logarithm is not finite
-    log_odds, expected = (_classes.scores_of(positive, table, y)[0] for table in (gap, np.exp(X)))
+    log_odds, expected = (scores_of(positive, table, y)[0] for table in (gap, np.exp(X)))
     np.testing.assert_array_equal(np.delete(log_odds, 5), np.delete(expected, 5))
     assert log_odds[5] == 0.0
 
@@ -401,9 +399,9 @@ def test_a_model_of_codes_takes_no_made_up_number_and_is_evaluated(rng):
     y = X[:, 0] > 2001
     encoder = OneHotEncoder(categories=[[2001.0, 2002.0], [10.0, 20.0]])
     model = make_pipeline(encoder, LogisticRegression()).fit(X, y)
-    expected = _classes.scores_of(model, X, y)[0]
+    expected = scores_of(model, X, y)[0]
     X[123] = 3.0  # no category: an error of the encoder
-    found = _classes.scores_of(model, X, y)[0]
+    found = scores_of(model, X, y)[0]
     np.testing.assert_array_equal(np.delete(found, 123), np.delete(expected, 123))
     assert found[123] == 0
 

@@ -9,13 +9,14 @@ from sklearn.metrics import confusion_matrix
 
 from skdp import PrivacyLedger
 from skdp.metrics import ConfusionMatrixDisplay, RocCurveDisplay, evaluate, plan_evaluation
-from skdp.metrics._classes import COEF, _even
-from skdp.metrics._noisy_table import METRICS, NoisyTable
-from skdp.privacy.data.training_data import TrainingData
+from skdp.metrics._metrics import CLASSIFICATION
+from skdp.metrics._noisy_table import NoisyTable
+from skdp.metrics._windows import even_cuts
+from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.queries import ScoreTree, tree
 from skdp.testing import reproducible_noise
 
-EVERY, NAMES = tuple(METRICS), ("a", "b", "c")
+EVERY, NAMES = tuple(CLASSIFICATION), ("a", "b", "c")
 
 
 def grouped(n=6000, seed=0):
@@ -48,16 +49,15 @@ def test_without_noise_a_group_has_the_metrics_of_its_records():
     assert evaluation["accuracy"].value == pytest.approx(np.mean((X[:, 0] >= 0) == (y == "yes")), abs=1e-9)
 
 
-@pytest.mark.parametrize("n_classes", (2, 6))
-def test_no_record_moves_the_tree_of_groups_further_than_the_sensitivity(n_classes):
-    query = ScoreTree(COEF, _even(8), n_classes)
+@pytest.mark.parametrize("n_groups", (1, 3))
+def test_no_record_moves_the_tree_of_groups_further_than_the_sensitivity(n_groups):
+    query = ScoreTree(None, even_cuts(8), n_groups=n_groups)
     answers = []
-    for cell in range(6):
+    for group, label in np.ndindex(3, 2):
         for z in np.linspace(-6, 6, 25):
-            rows = TrainingData(np.array([[z]]), np.array([cell]), data_norm=6.0, intercept_scaling=1.0)
-            answers.append(query.evaluate(rows))
+            answers.append(query.evaluate(ScoredRecords(np.array([z]), np.array([label]), np.array([group]))))
     answers = np.array(answers)
-    assert answers.shape[1] == query.size == 8 * n_classes
+    assert answers.shape[1] == query.size == 16 * n_groups
     assert np.linalg.norm(answers, axis=1).max() == pytest.approx(query.sensitivity("zero_out"))
     apart = np.linalg.norm(answers[:, None] - answers[None], axis=2).max()
     assert apart == pytest.approx(query.sensitivity("replace_one"), rel=1e-12)

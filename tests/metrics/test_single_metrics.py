@@ -10,13 +10,15 @@ from test_evaluate import exact
 
 from skdp import PrivacyLedger
 from skdp.metrics import CalibrationDisplay, ConfusionMatrixDisplay, RocCurveDisplay, evaluate, plan_evaluation
-from skdp.metrics._evaluation import metric
-from skdp.metrics._noisy_mean import LOSSES, STEPS, NoisyMean, half_width, losses_of
-from skdp.metrics._noisy_table import METRICS
+from skdp.metrics._definition import MetricDefinition
+from skdp.metrics._metrics import CLASSIFICATION
+from skdp.metrics._noisy_mean import STEPS, NoisyMean, half_width
+from skdp.metrics._score_kinds import LossMean
 from skdp.testing import reproducible_noise
 
 MATRIX = ("accuracy", "recall", "specificity", "precision")
 KINDS = ("laplace", "gaussian")
+LOSSES = {name: metric.limits for name, metric in CLASSIFICATION.items() if metric.loss}
 
 
 def found(names, n=2000, seed=0, rate=0.4, **given):
@@ -42,7 +44,7 @@ def test_without_noise_the_metrics_are_those_of_scikit_learn(names):
         (("precision",), ["ScoreCounts"]),
         (MATRIX, ["ScoreCounts"]),
         (("roc_auc",), ["ScoreCounts", "ScoreCounts"]),
-        (tuple(METRICS), ["ScoreCounts", "ScoreCounts"]),
+        (tuple(CLASSIFICATION), ["ScoreCounts", "ScoreCounts"]),
     ),
 )
 def test_a_release_is_as_large_as_its_metrics_need(names, queries, kind):
@@ -63,11 +65,11 @@ def test_a_release_is_as_large_as_its_metrics_need(names, queries, kind):
 @pytest.mark.parametrize("name", LOSSES)
 def test_one_metric_has_the_noise_that_its_sensitivity_needs(name, adjacency, kind):
     """In the units of a loss in [-1, 1]."""
-    seen, stated = [], None
+    seen, stated, loss = [], None, LossMean(CLASSIFICATION[name]).query.loss
     for seed in range(100):
         table = found((name,), seed=seed, epsilon=1.0, adjacency=adjacency, noise=kind).table
         X, y = records(2000, seed=seed)
-        seen.append(table.mean - losses_of(name, np.clip(X[:, 0], -6, 6), y == "yes").mean())
+        seen.append(table.mean - loss(np.clip(X[:, 0], -6, 6), (y == "yes").astype(int)).mean())
         stated = table.noise
     assert np.std(seen) == pytest.approx(stated, rel=0.35) and abs(np.mean(seen)) < 5 * stated / 10
     if kind == "laplace":
@@ -104,13 +106,13 @@ def test_hardly_any_noise_has_an_interval_too(name, epsilon):
     assert one.value == pytest.approx(exact(*records(2000))[name], abs=1e-4) and one.low < one.value < one.high
 
 
-@pytest.mark.parametrize("names", [(name,) for name in METRICS] + [tuple(METRICS)], ids="-".join)
+@pytest.mark.parametrize("names", [(name,) for name in CLASSIFICATION] + [tuple(CLASSIFICATION)], ids="-".join)
 def test_values_lie_in_their_intervals_and_these_in_the_range_and_wide_ones_have_none(names):
     seen = dict.fromkeys(names, 0)
     for seed in range(12):
         for n, epsilon in ((60, 0.5), (200, 0.5), (300, 1.0), (5000, 1.0)):
             for name, one in found(names, n, seed=seed, rate=0.1, epsilon=epsilon).items():
-                least, most = LOSSES.get(name, (0.0, 1.0))
+                least, most = CLASSIFICATION[name].limits
                 assert least <= one.low <= one.high <= most
                 if math.isnan(one.value):
                     assert (one.low, one.high) == (least, most)
@@ -131,13 +133,13 @@ def test_values_lie_in_their_intervals_and_these_in_the_range_and_wide_ones_have
     ),
 )
 def test_what_is_published_is_clipped_to_the_range(raw, published):
-    clipped = metric("any", raw, (0.0, 1.0))
+    clipped = MetricDefinition("any", "metric", lambda table, level: raw).metric(None, 0.95)
     assert (clipped.value, clipped.low, clipped.high) == pytest.approx(published, nan_ok=True)
 
 
 def test_an_accuracy_beyond_its_range_has_an_interval_within():
     for mean in (1.2, -1.2, 1.0):
-        value, low, high = NoisyMean("accuracy", mean, 1.0, 0.3, True, 500).interval(0.95)
+        value, low, high = NoisyMean(mean, 1.0, 0.3, True, 500, (0.0, 1.0), 1).interval(0.95)
         assert 0 <= low <= high <= 1 and (mean <= 1) == (value <= 1)
 
 

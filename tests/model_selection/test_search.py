@@ -38,9 +38,11 @@ from skdp import (
     PrivacyLedger,
     WeakPrivacyWarning,
 )
-from skdp.metrics._classes import estimate, evaluate_scores
+from skdp.metrics._kind import run_evaluation
+from skdp.metrics._score_kinds import kind_of_scores
 from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV, _search
 from skdp.preprocessing import LearnedSchema, RowNormClipper
+from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.ledger import charging
 from skdp.privacy.ledger.charging import pay, prepaid
 from skdp.privacy.oracle import Oracle
@@ -461,18 +463,17 @@ def test_the_noise_that_is_stated_is_that_of_the_score(scoring):
     y = np.arange(n) % 2
     log_odds = np.clip(rng.normal((y - 0.5) * 1.19**2, 1.19), -6, 6)  # calibrated, with an area of .8
     plan = DPGridSearchCV(MODEL, GRID, scoring=scoring).plan(5 * n)
-    name, scores = _search.SCORES[scoring][0], []
+    metric, scores = _search.SCORES[scoring], []
     for seed in range(60):
         with reproducible_noise(seed):
-            found = evaluate_scores(
-                *(log_odds, y, (name,)),
-                budget=replace(plan.budget, epsilon=plan.epsilon_trial),
-                level=0.95,
-                classes=(0, 1),
-                model="made",
+            found = run_evaluation(
+                *(kind_of_scores((metric,), 0), ScoredRecords(log_odds, y), (metric,)),
+                replace(plan.budget, epsilon=plan.epsilon_trial),
                 noise="gaussian",
+                level=0.95,
+                model="made",
             )
-        scores.append(estimate(found.table, name, 0.95)[0])
+        scores.append(metric.interval(found.table, 0.95)[0])
     assert plan.score_noise == pytest.approx(np.std(scores), rel=0.25)
     words = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve", "neg_log_loss": "log loss"}.get(
         scoring, "Brier score"

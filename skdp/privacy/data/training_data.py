@@ -11,6 +11,7 @@ from skdp.privacy.data.column_cache import ColumnCache, clipped_term
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.data.kernels import SHORTEST, Batch, Kernel, Records, clip_residuals, clipped_targets, fixed
 from skdp.privacy.data.private_data import PrivateData, Sums
+from skdp.privacy.data.scored_records import places_on_grid
 from skdp.privacy.data.storage import (
     Part,
     Storage,
@@ -366,8 +367,8 @@ class TrainingData(PrivateData):
             counts += np.bincount(self._y[part], weights=self._present(part), minlength=n_classes)
         return counts
 
-    def score_counts(self, coef: np.ndarray, limit: float, n_bins: int, n_classes: int = 2) -> np.ndarray:
-        """Return histograms of the raw predictions of each class, rounded to evenly spaced numbers.
+    def score_counts(self, coef: np.ndarray, limit: float, n_bins: int) -> np.ndarray:
+        """Return histograms of the raw predictions of both classes, rounded to evenly spaced numbers.
 
         Parameters
         ----------
@@ -375,19 +376,17 @@ class TrainingData(PrivateData):
             Coefficients of the raw prediction; an earlier release.
         limit, n_bins : float, int
             The range [-limit, limit] and the number of bins; predictions beyond it count in the outermost bins.
-        n_classes : int, default=2
-            Number of classes; class numbers from it on count modulo it.
 
         Returns
         -------
-        ndarray of shape (n_classes, n_bins)
+        ndarray of shape (2, n_bins)
             Counts, without null records.
         """
-        counts, width = np.zeros((n_classes, n_bins)), 2 * limit / (n_bins - 1)
+        counts = np.zeros((2, n_bins))
 
         def count(raw: np.ndarray, records: Records) -> np.ndarray:
-            places = np.rint((np.clip(np.nan_to_num(raw[:, 0]), -limit, limit) + limit) / width).astype(np.intp)
-            np.add.at(counts, (records.targets % n_classes, places), 1.0 if records.present is None else records.present)
+            places = places_on_grid(raw[:, 0], limit, n_bins)
+            np.add.at(counts, (records.targets, places), 1.0 if records.present is None else records.present)
             return np.zeros((raw.shape[0], 1))
 
         self.sum(coef, count)

@@ -2,12 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.kernels import Batch
-from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.queries._base import SumQuery
 
 __all__ = ["ErrorSums"]
@@ -23,8 +21,8 @@ OF_ERRORS = 4
 class ErrorSums(SumQuery):
     """Sums the powers of each record's clipped error and target that give MAE, RMSE, R2, coverage, and their variances.
 
-    The targets of the records are absolute errors, which are divided by ``error_bound`` and clipped to e in [0, 1]. Their rows
-    are (u, s): u, clipped to [-1, 1], is the target of the regression over half its public range, and the sign of s tells
+    The targets of scored records are absolute errors, which are divided by ``error_bound`` and clipped to e in [0, 1]. Their
+    scores are (u, s): u, clipped to [-1, 1], is the target of the regression over half its public range, and the sign of s tells
     whether the target is at most the prediction. A record adds ``e - 1/2, e^2 - 1/2, (e^4 - 1/2) / 2, sign(s) / 2``, and with
     ``with_target`` also ``u, u^2 - 1/2, (u^4 - 1/2) / 2, (e^2 u^2 - 1/2) / 2, u^3 / 2, e^2 u / 2``.
 
@@ -38,8 +36,6 @@ class ErrorSums(SumQuery):
 
     error_bound: float
     with_target: bool
-
-    by_row: ClassVar[bool] = True
 
     @property
     def clip_norm(self) -> float:
@@ -62,14 +58,13 @@ class ErrorSums(SumQuery):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def partial(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: ScoredRecords) -> np.ndarray:
         """Return the un-noised sums, without null records."""
-        return rows.batch_sum(self._sums, self.size)
+        return rows.term_sum(self._terms)
 
-    def _sums(self, batch: Batch) -> np.ndarray:
-        e = np.minimum(np.nan_to_num(np.abs(batch.targets)), self.error_bound) / self.error_bound
-        u, sign = np.clip(np.nan_to_num(batch.rows[:, 0]), -1.0, 1.0), np.sign(np.nan_to_num(batch.rows[:, 1])) / 2
+    def _terms(self, records: ScoredRecords) -> np.ndarray:
+        e = np.minimum(np.nan_to_num(np.abs(records.targets)), self.error_bound) / self.error_bound
+        u, sign = np.clip(np.nan_to_num(records.scores[:, 0]), -1.0, 1.0), np.sign(np.nan_to_num(records.scores[:, 1])) / 2
         squares, targets = e**2, u**2
         powers = [e, squares, squares**2, sign, u, targets, targets**2, squares * targets, u**3, squares * u]
-        terms = (np.stack(powers[: self.size]) - CENTRES[: self.size, None]) * WEIGHTS[: self.size, None]
-        return terms.sum(axis=1) if batch.present is None else terms @ batch.present
+        return (np.stack(powers[: self.size]) - CENTRES[: self.size, None]) * WEIGHTS[: self.size, None]

@@ -1,13 +1,12 @@
 """Sums one bounded loss of each record, as integers, with its square for variances."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.kernels import Batch
-from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.queries._base import SumQuery
 
 __all__ = ["LossSums"]
@@ -17,21 +16,22 @@ __all__ = ["LossSums"]
 class LossSums(SumQuery):
     r"""Sums a number per record in [-1, 1], in steps of one over M, and an eighth of its centred square.
 
-    The targets of the records are the numbers. A record adds the integer z nearest to M times its target, clipped to [-M, M], and
-    with ``squared`` also :math:`\lfloor z^2 / (4M) \rfloor - M / 8`.
+    The number is the loss of a scored record. A record adds the integer z nearest to M times its loss, clipped to [-M, M],
+    and with ``squared`` also :math:`\lfloor z^2 / (4M) \rfloor - M / 8`.
 
     Parameters
     ----------
+    loss : callable
+        Maps scores and targets of records to their losses, each from its record alone.
     steps : int
         M: 1 for numbers that are -1 or 1, else a multiple of 64.
     squared : bool, default=False
         Whether to sum the squares.
     """
 
+    loss: Callable[[np.ndarray, np.ndarray], np.ndarray]
     steps: int
     squared: bool = False
-
-    by_row: ClassVar[bool] = True
 
     @property
     def clip_norm(self) -> float:
@@ -65,11 +65,10 @@ class LossSums(SumQuery):
             return 2 * self.steps if adjacency == "replace_one" else self.steps
         return 2 * self.steps + 1 if adjacency == "replace_one" else 9 * self.steps // 8
 
-    def partial(self, rows: TrainingData) -> np.ndarray:
+    def partial(self, rows: ScoredRecords) -> np.ndarray:
         """Return the un-noised sums, without null records."""
-        return rows.batch_sum(self._sums, self.size)
+        return rows.term_sum(self._terms)
 
-    def _sums(self, batch: Batch) -> np.ndarray:
-        z = np.rint(self.steps * np.clip(np.nan_to_num(batch.targets), -1.0, 1.0))
-        terms = np.stack([z, np.floor(z**2 / (4 * self.steps)) - self.steps // 8])[: self.size]
-        return terms.sum(axis=1) if batch.present is None else terms @ batch.present
+    def _terms(self, records: ScoredRecords) -> np.ndarray:
+        z = np.rint(self.steps * np.clip(np.nan_to_num(self.loss(records.scores, records.targets)), -1.0, 1.0))
+        return np.stack([z, np.floor(z**2 / (4 * self.steps)) - self.steps // 8])[: self.size]

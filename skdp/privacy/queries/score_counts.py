@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from skdp.privacy.data.scored_records import ScoredRecords, places_on_grid
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries._base import Loss, NonNegativeQuery, SumQuery
 
@@ -80,23 +81,26 @@ class ScoreGradient(SumQuery):
 
 @dataclass(frozen=True, eq=False)
 class ScoreCounts(NonNegativeQuery):
-    """Counts the records by class and score, in ranges of the score.
-
-    The score is that of `ScoreGradient`: the raw prediction by ``coef``, clipped to [-3, 3] and rounded to hundredths.
+    """Counts the records by group, class and score, in ranges of the score.
 
     Parameters
     ----------
-    coef : ndarray of shape (n_coordinates, 1)
-        Coefficients of the score: an earlier release.
+    coef : ndarray of shape (n_coordinates, 1) or None
+        Coefficients of the score: an earlier release. The score is that of `ScoreGradient` then: the raw prediction, clipped to
+        [-3, 3] and rounded to hundredths. None for `ScoredRecords`, whose scores are log-odds: half of them, and half a hundredth
+        more, which makes 0 an end of a range, are clipped and rounded.
     cuts : tuple of int
         Least score of each range but the first, in hundredths, increasing.
     n_classes : int, default=2
-        Number of classes; class numbers from it on count modulo it.
+        Number of classes; 1 counts the records of both classes together.
+    n_groups : int, default=1
+        Number of groups; 1 counts the records of all groups together.
     """
 
-    coef: np.ndarray
+    coef: np.ndarray | None
     cuts: tuple[int, ...]
     n_classes: int = 2
+    n_groups: int = 1
 
     @property
     def clip_norm(self) -> float:
@@ -106,14 +110,14 @@ class ScoreCounts(NonNegativeQuery):
     @property
     def size(self) -> int:
         """Number of counts."""
-        return self.n_classes * (len(self.cuts) + 1)
+        return self.n_groups * self.n_classes * (len(self.cuts) + 1)
 
     def sensitivity(self, adjacency: str) -> float:
         """Return ``sqrt(2)`` under ``replace_one`` and 1 under ``zero_out``.
 
-        Proof. The score and the class of a record depend on this record and on earlier releases only, and it is in one range of
-        one class. So a record adds 1 to one count. Replacing it moves 1 from one count to another, or changes nothing; a null
-        record adds nothing.
+        Proof. The group, the class and the score of a record depend on this record and on earlier releases only, and it is in one
+        range of one class of one group. So a record adds 1 to one count. Replacing it moves 1 from one count to another, or
+        changes nothing; a null record adds nothing.
         """
         return self.relative_sensitivity[adjacency]
 
@@ -121,28 +125,35 @@ class ScoreCounts(NonNegativeQuery):
         """Return 2 under ``replace_one`` and 1 under ``zero_out``, the number of counts that move by 1 (see `sensitivity`)."""
         return 2 if adjacency == "replace_one" else 1
 
-    def partial(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised counts: those of the first class by range, then those of the others."""
-        counts = rows.score_counts(self.coef, LIMIT, BINS, self.n_classes)
+    def partial(self, rows: Any) -> np.ndarray:
+        """Return the un-noised counts by range: of the first class, then of the second, group by group."""
+        if self.coef is None:
+            counts = rows.histogram(self._cells, self.n_groups * self.n_classes * BINS).reshape(-1, BINS)
+        else:
+            counts = rows.score_counts(self.coef, LIMIT, BINS)
         starts = np.array([0, *(cut + BINS // 2 for cut in self.cuts)])
         return np.add.reduceat(counts, starts, axis=1).ravel()
+
+    def _cells(self, records: ScoredRecords) -> np.ndarray:
+        """Return the index of each record's group, class and rounded score."""
+        groups: Any = records.groups if self.n_groups > 1 else 0
+        classes: Any = records.targets if self.n_classes > 1 else 0
+        return (groups * self.n_classes + classes) * BINS + places_on_grid(0.5 * records.scores + 0.005, LIMIT, BINS)
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreTree(ScoreCounts):
     """Sums differences of the counts by class and score along a binary tree: the Haar coefficients of each class.
 
-    For each class they are the number of records, then for each node of the tree, by levels, the number of records in its lower
-    half less that in its upper half. Sums of many neighbouring counts have less noise than from noisy counts.
+    For each class of each group they are the number of records, then for each node of the tree, by levels, the number of records
+    in its lower half less that in its upper half. Sums of many neighbouring counts have less noise than from noisy counts.
 
     Parameters
     ----------
-    coef : ndarray of shape (n_coordinates, 1)
-        Coefficients of the score: public, or an earlier release.
+    coef, n_classes, n_groups : ndarray or None, int and int
+        As of `ScoreCounts`.
     cuts : tuple of int
-        Least score of each range but the first, in hundredths, increasing; their number and 1 are a power of 2.
-    n_classes : int, default=2
-        Number of classes; class numbers from it on count modulo it.
+        As of `ScoreCounts`; their number and 1 are a power of 2.
     """
 
     @property
@@ -153,10 +164,10 @@ class ScoreTree(ScoreCounts):
     def sensitivity(self, adjacency: str) -> float:
         """Return ``c`` under ``zero_out`` and ``c sqrt(2)`` under ``replace_one``, c being the clip norm.
 
-        Proof. A record is in one range of one class. It adds 1 to the number of its class, and 1 or -1 to one node of each of
-        the L levels: a vector of norm c with ``c^2 = 1 + L``. Two such vectors of one class that share the nodes of s >= 1
-        levels, and part in the last of these, have the inner product ``1 + (s - 1) - 1 >= 0``; of two classes it is 0. So
-        their difference has a squared norm of at most ``2 c^2``.
+        Proof. A record is in one range of one class of one group. It adds 1 to the number of this class, and 1 or -1 to one node
+        of each of the L levels: a vector of norm c with ``c^2 = 1 + L``. Two such vectors of one class and group that share the
+        nodes of s >= 1 levels, and part in the last of these, have the inner product ``1 + (s - 1) - 1 >= 0``; of different
+        classes or groups it is 0. So their difference has a squared norm of at most ``2 c^2``.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
@@ -165,8 +176,8 @@ class ScoreTree(ScoreCounts):
         return (2 if adjacency == "replace_one" else 1) * round(self.clip_norm**2)
 
     def finish(self, total: np.ndarray) -> np.ndarray:
-        """Return the un-noised coefficients: those of the first class, then those of the others."""
-        return (total.reshape(self.n_classes, -1) @ tree(len(self.cuts) + 1).T).ravel()
+        """Return the un-noised coefficients: those of the first class, then those of the second, group by group."""
+        return (total.reshape(self.n_groups * self.n_classes, -1) @ tree(len(self.cuts) + 1).T).ravel()
 
 
 def tree(size: int) -> np.ndarray:

@@ -87,14 +87,15 @@ class CalibrationByCounts:
         length = math.sqrt(max(float((shown * coef[features] ** 2).sum()), 1e-300))
         direction = UNIT / length * coef
         direction[problem.n_features :] = 0.0
-        query = ScoreCounts(outer_coefficients(problem, standard.geometry, direction), CUTS)
+        score = outer_coefficients(problem, standard.geometry, direction)
+        query = ScoreCounts(score, CUTS)
         slope, offset, variance = calibrated_line(
             ask(query).reshape(2, -1) / problem.n_samples,
             mean_noise(problem, query, self.share),
             problem.n_samples,
             (level.difference or 0.0, level.noise),
             problem.class_weight,
-            penalty=problem.alpha * float((np.square(query.coef[features])).sum()),
+            penalty=problem.alpha * float((np.square(score[features])).sum()),
             intercept=bool(problem.intercept_scaling),
         )
         slope = max(slope, LEAST_SLOPE)

@@ -12,6 +12,7 @@ from scipy.stats import beta, chisquare, kstest, laplace
 from skdp.privacy.accounting.noise_calibration import calibrate, spent_epsilon
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
+from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.noise.laplace import LARGEST_LOG_ODDS, RATIO_ERROR, IntegerLaplace
@@ -128,10 +129,15 @@ def test_an_audit_of_a_count_stays_below_the_claim_and_its_twin_with_half_the_no
     assert audited(0.5) > 1.5
 
 
-@pytest.mark.parametrize("query", (LossSums(1), LossSums(64, True), LossSums(256, True)), ids=repr)
+def score(scores, targets):
+    """A loss that is the score."""
+    return scores
+
+
+@pytest.mark.parametrize("query", (LossSums(score, 1), LossSums(score, 64, True), LossSums(score, 256, True)), ids=repr)
 def test_no_record_moves_sums_of_losses_further_than_stated(query):
     numbers = np.concatenate([np.linspace(-1, 1, 2 * query.steps + 1), [-1e300, 1e300, 0.3, np.nan]])
-    found = np.array([query.evaluate(TrainingData(np.zeros((1, 1)), np.array([x]), data_norm=1.0)) for x in numbers])
+    found = np.array([query.evaluate(ScoredRecords(np.array([x]), np.zeros(1))) for x in numbers])
     assert (found == np.rint(found)).all()
     apart = found[:, None] - found[None]
     for adjacency, moved in (("zero_out", found), ("replace_one", apart)):
@@ -143,5 +149,5 @@ def test_no_record_moves_sums_of_losses_further_than_stated(query):
 
 @pytest.mark.parametrize("steps", (1, 64))
 def test_sums_of_losses_leave_out_null_records(steps):
-    rows = TrainingData(np.zeros((3, 1)), np.array([1.0, -1.0, 1.0]), data_norm=1.0).without(np.array([1]))
-    assert LossSums(steps, steps > 1).evaluate(rows).tolist() == [2 * steps, 2 * (16 - 8)][: 1 + (steps > 1)]
+    rows = ScoredRecords(np.array([1.0, -1.0, 1.0]), np.zeros(3)).without(np.array([1]))
+    assert LossSums(score, steps, steps > 1).evaluate(rows).tolist() == [2 * steps, 2 * (16 - 8)][: 1 + (steps > 1)]

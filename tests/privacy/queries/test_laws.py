@@ -23,6 +23,7 @@ from skdp.privacy import queries
 from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.data.gradient_factors import CANCELLED
+from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
@@ -189,6 +190,30 @@ class Binned:
         return [self.record(rng, lambda size: rng.choice(self.extremes, size)) for _ in range(120)] + [*worst]
 
 
+@dataclass(frozen=True)
+class Scored:
+    """Log-odds, a class and a group in `ScoredRecords`; or two scores, an absolute error and a group."""
+
+    of_errors: bool = False
+    storages: ClassVar = ("C",)
+    extremes = (math.nan, math.inf, -math.inf, 1e300, -1e300, 0.0, -0.0, 5e-324, 1e-9, -1e-9, 0.5, -0.4, 1.0, -1.0, 1.02, -3.0)
+
+    def data(self, query, records, storage="C", weights=None):
+        return ScoredRecords(*(np.array(list(part)) for part in zip(*records, strict=True)))
+
+    def usual(self, rng):
+        scores, groups = rng.uniform(-1.2, 1.2, (N, 2)), rng.integers(3, size=N)
+        if self.of_errors:
+            return [*zip(scores, rng.exponential(size=N), groups, strict=True)]
+        return [*zip(5 * scores[:, 0], rng.integers(2, size=N), groups, strict=True)]
+
+    def hostile(self, rng):
+        if self.of_errors:
+            pairs = [np.array(pair) for pair in product(self.extremes, (0.5, -0.5, math.nan))]
+            return [*product(pairs, (0.0, 0.3, 0.7, 1e300, math.nan, 5e-324), (0,))]
+        return [*product(self.extremes, (0, 1), (0, 1, 2))]
+
+
 # ------------------------------------------------------------------ words of the definitions
 
 
@@ -278,14 +303,25 @@ def calibration(q, x, y):
     return short(u * slope(q.loss, q.point @ u, y), q.clip_norm)
 
 
-def errors(q, x, y):
-    e, u, s = min(abs(y) / q.error_bound, 1.0), np.clip(row(x)[0], -1, 1), np.sign(row(x)[1])
+def of_log_odds(q, z, y, group):
+    half = 0.0 if math.isnan(z) else float(np.clip(z / 2 + 0.005, -3, 3))
+    cell = unit(np.searchsorted(q.cuts, round(100 * half), side="right"), 4)
+    return np.outer(unit(group if q.n_groups > 1 else 0, q.n_groups), np.outer(unit(y, 2), cell)).ravel()
+
+
+def score_itself(scores, targets):
+    return scores
+
+
+def errors(q, scores, y, group):
+    e, (u, s) = min(abs(np.nan_to_num(y)) / q.error_bound, 1.0), np.clip(np.nan_to_num(scores), -1, 1)
+    s = np.sign(s)
     parts = [e - 0.5, e**2 - 0.5, (e**4 - 0.5) / 2, s / 2]
     return np.array([*parts, u, u**2 - 0.5, (u**4 - 0.5) / 2, (e**2 * u**2 - 0.5) / 2, u**3 / 2, e**2 * u / 2])
 
 
-def losses(q, x, y):
-    z = np.rint(q.steps * np.clip(y, -1, 1))
+def losses(q, scores, y, group):
+    z = np.rint(q.steps * np.clip(np.nan_to_num(scores), -1, 1))
     return np.array([z, math.floor(z**2 / (4 * q.steps)) - q.steps // 8])[: q.size]
 
 
@@ -383,7 +419,6 @@ class Case:
 CLASSES, NO_CONSTANT, NUMBERS = Rows(2), Rows(2, constant=0.0), Rows((0.0, -0.4, 1.0, -1.0, 1e150, -1e150))
 VECTORS = Rows(((3.0, -4.0), (-3.0, 4.0), (0.1, 0.0), (1e150, 0.0)), storages=("C", "F", "csr"))
 WEIGHTS, BY_ROW = (0.5, 2.0), ("C", "F", "csr")
-DENSE = replace(NUMBERS, storages=("C", "F"))
 WEIGHED = Rows(2, class_weight=WEIGHTS)
 G = Standardization(np.array([0.2, -0.1, 0.05]), np.array([2.0, 4.0, 3.0]), True, R)
 PLAIN = Standardization(np.zeros(D), G.scale, False, R)
@@ -522,11 +557,12 @@ CASES = [
     Case(HatSums(BLOCK_OF), CLASSES, lambda q, x, y: short(np.maximum(row(x)[q.columns], 0.0), 1.0), weighs=False),
     Case(ScoreGradient(Logistic(), COEF, np.array([1.2, -0.3]), 0.5), CLASSES, calibration, reached=(NEAR, 0.9)),
     Case(ScoreCounts(COEF, (-50, 0, 50)), CLASSES, of_scores),
-    Case(ScoreTree(COEF, (-50, 0, 50)), CLASSES, of_scores, lambda q, t: (t.reshape(2, 4) @ tree(4).T).ravel()),
-    Case(ErrorSums(0.7, True), DENSE, errors, reached=(0.98, 0.85)),
-    Case(ErrorSums(0.7, False), DENSE, lambda q, x, y: errors(q, x, y)[:4], reached=(NEAR, 0.85)),
-    Case(LossSums(64, squared=True), NUMBERS, losses, reached=(NEAR, 0.99)),
-    Case(LossSums(1), NUMBERS, losses),
+    Case(ScoreCounts(None, (-50, 1, 50), n_groups=3), Scored(), of_log_odds),
+    Case(ScoreTree(None, (-50, 1, 50)), Scored(), of_log_odds, lambda q, t: (t.reshape(2, 4) @ tree(4).T).ravel()),
+    Case(ErrorSums(0.7, True), Scored(of_errors=True), errors, reached=(0.98, 0.85)),
+    Case(ErrorSums(0.7, False), Scored(of_errors=True), lambda q, *record: errors(q, *record)[:4], reached=(NEAR, 0.85)),
+    Case(LossSums(score_itself, 64, squared=True), Scored(), losses, reached=(NEAR, 0.99)),
+    Case(LossSums(score_itself, 1), Scored(), losses),
     Case(
         PrimalGradient(AUC, SMALL, 0 * ONE, 1e-6),
         CLASSES,

@@ -1,0 +1,177 @@
+"""Define what each kind of evaluation states: its releases, and what follows from them. Run an evaluation."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp.metrics._definition import MetricDefinition
+from skdp.metrics._evaluation import Evaluation
+from skdp.metrics._evaluation_plan import EvaluationPlan
+from skdp.metrics._noisy_table import WIDEST
+from skdp.privacy.budget import Budget
+from skdp.privacy.data.scored_records import ScoredRecords
+from skdp.privacy.errors import LowSignalWarning, warn
+from skdp.privacy.ledger.charging import paying
+from skdp.privacy.noise.source import NoiseSource
+from skdp.privacy.oracle import Oracle
+from skdp.privacy.queries import SumQuery
+from skdp.privacy.schedule import Gaussian, Laplace, Release, Schedule
+
+__all__ = ["EvaluationKind", "run_evaluation"]
+
+Ask = Callable[[Any], np.ndarray]
+
+
+class EvaluationKind(ABC):
+    """Base of the kinds of evaluation. A subclass holds public facts alone, and states the releases that its metrics need.
+
+    Attributes
+    ----------
+    title, reason, unit : str
+        What is released, why, and what the noise of the last release is in, for the report.
+    assumption : str
+        What is assumed of the targets, for the report.
+    shares : tuple of float
+        Share of each release: in epsilon for Laplace noise, in the squared Gaussian-DP parameter for Gaussian noise.
+    """
+
+    title: ClassVar[str]
+    reason: str
+    unit: ClassVar[str]
+    assumption: str
+    shares: tuple[float, ...] = (1.0,)
+
+    @abstractmethod
+    def queries(self, laplace: bool) -> tuple[SumQuery, ...]:
+        """Return a query of the type, the clip norm and the size of each release."""
+
+    @abstractmethod
+    def release(self, ask: Ask, plan: EvaluationPlan) -> Any:
+        """Ask for the releases of a plan, and return the table from which all metrics follow."""
+
+    def error(self, plan: EvaluationPlan) -> float:
+        """Return the size of the noise by which Laplace and Gaussian noise are compared."""
+        return plan.stds[-1]
+
+    def metric_noise(self, plan: EvaluationPlan) -> float:
+        """Return the standard deviation of the noise of a typical metric; 0 if no warning of noise is due."""
+        return 0.0
+
+    def plan(self, n_samples: int, budget: Budget, noise: str) -> EvaluationPlan:
+        """Return the releases with Laplace noise or with Gaussian noise.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of test records.
+        budget : Budget
+            What may be spent. Without a delta, noise is Laplace.
+        noise : {"auto", "laplace", "gaussian"}
+            Which one; "auto" takes Gaussian noise under a ledger, and the one with the smaller error without, from public facts.
+
+        Returns
+        -------
+        EvaluationPlan
+            The plan, with the reason.
+        """
+        if noise != "auto" or budget.delta == 0 or not budget.private:
+            return self._plan(n_samples, budget, noise == "laplace" or budget.delta == 0)
+        if paying():
+            plan, why = self._plan(n_samples, budget, False), "Gaussian noise, which costs less in a ledger"
+        else:
+            laplace, gaussian = (self._plan(n_samples, budget, laplace) for laplace in (True, False))
+            less = self.error(laplace) <= self.error(gaussian)
+            plan, why = (laplace, "Laplace noise") if less else (gaussian, "Gaussian noise")
+            why += ", which has less error at this budget"
+        return replace(plan, reason=f"{plan.reason}; {why}")
+
+    def _plan(self, n_samples: int, budget: Budget, laplace: bool) -> EvaluationPlan:
+        queries = self.queries(laplace)
+        mechanisms = (Laplace(1 / share) if laplace else Gaussian(share**-0.5) for share in self.shares)
+        releases = (Release(type(q), noise, q.clip_norm, q.size) for q, noise in zip(queries, mechanisms, strict=True))
+        return EvaluationPlan(
+            n_samples,
+            replace(budget, delta=0.0) if laplace else budget,
+            Schedule(tuple((1, release) for release in releases)),
+            title=self.title,
+            reason=self.reason,
+            unit=self.unit,
+            assumption=self.assumption,
+            changes=tuple(query.l1_sensitivity(budget.adjacency) for query in queries) if laplace else (),
+        )
+
+
+def run_evaluation(
+    kind: EvaluationKind,
+    records: ScoredRecords,
+    metrics: Sequence[MetricDefinition],
+    budget: Budget,
+    *,
+    noise: str,
+    level: float,
+    model: str,
+    classes: tuple[Any, ...] = (),
+    group_labels: tuple[Any, ...] = (),
+    disjoint: bool = False,
+    random_state: Any = None,
+) -> Evaluation:
+    """Charge the active ledgers, make the releases and return the metrics.
+
+    Parameters
+    ----------
+    kind : EvaluationKind
+        What is released.
+    records : ScoredRecords
+        Scores, targets and groups of the test records, checked.
+    metrics : sequence of MetricDefinition
+        Metrics that follow from these releases.
+    budget : Budget
+        What may be spent.
+    noise : {"auto", "laplace", "gaussian"}
+        Kind of noise.
+    level : float
+        Coverage of the intervals.
+    model : str
+        Name of the model, for the report.
+    classes, group_labels : tuple
+        Labels of the classes, and names of the groups.
+    disjoint : bool, default=False
+        Whether nobody in the test records is in the training records.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the noise in tests.
+
+    Returns
+    -------
+    Evaluation
+        The metrics, of all records and of each group.
+    """
+    plan = kind.plan(records.n_samples, budget, noise)
+    _warn_of_noise(kind.metric_noise(plan), plan)
+    source = NoiseSource(random_state)
+    report = plan.report(tuple(metric.name for metric in metrics), model, source, disjoint=disjoint)
+    plan.pay(report)
+    oracle = Oracle(records, plan.schedule, plan.budget, plan.scale, source)
+    table = kind.release(oracle.ask, plan)
+    oracle.finish()
+
+    def evaluation(table: Any, parts: dict[Any, Evaluation]) -> Evaluation:
+        found = {metric.name: metric.metric(table, level) for metric in metrics}
+        return Evaluation(found, level, table, report, classes, parts)
+
+    parts = (table.parts or (table,)) if group_labels else ()  # a single group has no table of its own
+    return evaluation(table, {label: evaluation(part, {}) for label, part in zip(group_labels, parts, strict=True)})
+
+
+def _warn_of_noise(noise: float, plan: EvaluationPlan) -> None:
+    """Warn, before anything is charged, if noise alone makes intervals so wide that no value is given."""
+    if 2 * float(ndtri(0.975)) * noise > WIDEST:
+        warn(
+            f"Noise is likely to hide the scores of {plan.n_samples} test records at epsilon={plan.budget.epsilon:g}, and the "
+            "budget is spent all the same. Use more test records, a larger epsilon, or one metric alone. plan_evaluation "
+            "tells the noise before.",
+            LowSignalWarning,
+        )
