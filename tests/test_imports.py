@@ -41,7 +41,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_version": set(),
     "_software": set(),
     "_scikit_learn": set(),
-    "inspection": {"_label_types", "_scikit_learn"},
+    "inspection": {"_label_types", "_plots", "_scikit_learn"},
     "model_selection": {
         "_docstrings",
         *("_data_validation", "_scikit_learn", "_table_types", "_validation"),
@@ -91,9 +91,7 @@ def violations(path, source):
         elif module and not module.startswith("skdp"):
             parts = [part for name in names for part in name.split(".")]
             if any(re.match(r"_(?!_)", part) for part in parts) or (
-                module.split(".")[0] in LAZY
-                and unit not in ("_demo", "inspection")
-                and (unit, module) != ("metrics", "matplotlib.pyplot")  # inside a function
+                module.split(".")[0] in LAZY and unit not in ("_demo", "_plots", "inspection")
             ):
                 yield module
 

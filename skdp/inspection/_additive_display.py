@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from skdp._label_types import classes_of
+from skdp._plots import pyplot
 from skdp.inspection._additive_panels import Panel, panels_of, plain
 
 __all__ = ["AdditiveDisplay"]
@@ -183,10 +184,7 @@ class AdditiveDisplay:
         ValueError
             If there are too few axes, or no such order.
         """
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise ImportError("A plot needs matplotlib, which is missing; pip install matplotlib brings it.") from None
+        plt = pyplot()
         if order not in ("given", "value"):
             raise ValueError(f"order={order!r}; expected 'given' or 'value'.")
         if not n_cols >= 1:

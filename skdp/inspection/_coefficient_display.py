@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._plots import axes_or_new
+
 __all__ = ["CoefficientDisplay"]
 
 BLUE, PALE, GREY = "#1f5fa8", "#9dbfe3", "#777777"
@@ -172,15 +174,17 @@ class CoefficientDisplay:
         -------
         CoefficientDisplay
             The object itself.
-        """
-        import matplotlib.pyplot as plt
 
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        """
         labels = ["\n".join(textwrap.wrap(name, LONGEST)) for name in self.names]
-        if ax is None:
-            lines = [label.split("\n") for label in labels]
-            longest, most = max((len(line) for label in lines for line in label), default=0), max(map(len, lines), default=1)
-            height = 1.1 + (HEIGHT + LINE * (most - 1)) * len(labels)
-            _, ax = plt.subplots(figsize=(WIDTH + LETTER * max(0, longest - LONGEST // 2), height), layout="constrained")
+        lines = [label.split("\n") for label in labels]
+        longest, most = max((len(line) for label in lines for line in label), default=0), max(map(len, lines), default=1)
+        height = 1.1 + (HEIGHT + LINE * (most - 1)) * len(labels)
+        ax = axes_or_new(ax, (WIDTH + LETTER * max(0, longest - LONGEST // 2), height))
         self.ax_, self.figure_ = ax, ax.figure
         shown = np.exp if self.odds else np.asarray
         places = np.arange(len(self.names))[::-1]

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from skdp._plots import axes_or_new
+
 __all__ = ["BudgetTimelineDisplay"]
 
 COLOURS = ("#1f5fa8", "#d9822b", "#3c8c5a", "#8a4fa3", "#666666")
@@ -85,12 +87,7 @@ class BudgetTimelineDisplay:
         ImportError
             If matplotlib is missing.
         """
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise ImportError("A plot needs matplotlib, which is missing; pip install matplotlib brings it.") from None
-        if ax is None:
-            _, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+        ax = axes_or_new(ax, (8, 4))
         self.ax_, self.figure_ = ax, ax.figure
         numbers = np.arange(len(self.spent) + 1)
         (self.line_,) = ax.step(numbers, [0.0, *self.spent], where="post", color=GREY, linewidth=1)

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from skdp._plots import axes_or_new
+
 __all__ = ["TradeOffDisplay"]
 
 BLUE, RED, DARK = "#1f5fa8", "#c0392b", "#333333"
@@ -108,12 +110,7 @@ class TradeOffDisplay:
         ImportError
             If matplotlib is missing.
         """
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise ImportError("A plot needs matplotlib, which is missing; pip install matplotlib brings it.") from None
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5.6, 5.2), layout="constrained")
+        ax = axes_or_new(ax, (5.6, 5.2))
         self.ax_, self.figure_ = ax, ax.figure
         self._draw_claim()
         self._draw_attack()

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.isotonic import isotonic_regression
 
+from skdp._plots import axes_or_new
 from skdp.metrics._evaluation import Evaluation
 from skdp.metrics._noisy_mean import NoisyMean
 from skdp.metrics._noisy_table import WIDEST, NoisyTable
@@ -120,6 +121,11 @@ class RocCurveDisplay:
         -------
         RocCurveDisplay
             The object itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
         """
         ax = _axes(self, ax)
         value, low, high = self.roc_auc
@@ -246,6 +252,11 @@ class CalibrationDisplay:
         -------
         CalibrationDisplay
             The object itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
         """
         ax = _axes(self, ax)
         ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=":", label="perfectly calibrated")
@@ -358,6 +369,11 @@ class ConfusionMatrixDisplay:
         -------
         ConfusionMatrixDisplay
             The object itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
         """
         ax = _axes(self, ax, len(self.confusion_matrix))
         form = ".0f" if self.normalize is None else ".3f"
@@ -391,10 +407,8 @@ def _both(evaluation: Evaluation) -> float:
 
 
 def _axes(display: Any, ax: Any, n_classes: int = 2) -> Any:
-    import matplotlib.pyplot as plt
-
-    if ax is None:
-        _, ax = plt.subplots(figsize=np.array(SIZE) * max(n_classes / 4, 1), layout="constrained")
+    width, height = (length * max(n_classes / 4, 1) for length in SIZE)
+    ax = axes_or_new(ax, (width, height))
     display.ax_, display.figure_ = ax, ax.figure
     return ax
 

@@ -1,5 +1,7 @@
 """Plots of coefficients: what is drawn of intervals, of odds ratios, and of what is not identified."""
 
+import sys
+
 import matplotlib
 import numpy as np
 import pytest
@@ -84,3 +86,11 @@ def test_mistakes_are_refused(models):
     curves = fitted(DPAdditiveRegressor(feature_bounds=1.0, target_bounds=(-1, 1), knots=2), np.zeros((200, 3)), np.zeros(200))
     with pytest.raises(TypeError, match=r"a DPAdditiveRegressor; expected a DPLogisticRegression or .*AdditiveDisplay draws"):
         CoefficientDisplay.from_estimator(curves)
+
+
+def test_a_plot_without_matplotlib_says_what_is_missing(monkeypatch):
+    given = {"names": [], "estimate": np.zeros(0), "confidence": np.zeros((0, 2)), "noise": np.zeros((0, 2))}
+    display = CoefficientDisplay(**given, estimable=np.zeros(0, dtype=bool), level=0.95, odds=False, event=None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match="A plot needs matplotlib, which is missing"):
+        display.plot()

@@ -1,6 +1,7 @@
 """Displays of a private evaluation: what they draw follows from the released table, and its intervals hold the truth."""
 
 import math
+import sys
 
 import matplotlib
 import numpy as np
@@ -106,3 +107,11 @@ def test_wrong_parameters_are_refused():
         ConfusionMatrixDisplay.from_evaluation(evaluation, display_labels=["no"])
     with pytest.raises(ValueError, match="expected an integer from 1 on"):
         CalibrationDisplay.from_evaluation(evaluation, n_bins=0)
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_a_plot_without_matplotlib_says_what_is_missing(kind, monkeypatch):
+    evaluation = found()
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match="A plot needs matplotlib, which is missing"):
+        kind.from_evaluation(evaluation)

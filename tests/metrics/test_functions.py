@@ -2,15 +2,17 @@
 
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
 from made_scores import Scores, records
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from skdp import PrivacyLedger
+from skdp import PrivacyLedger, metrics
 from skdp.metrics import (
     dp_accuracy_score,
     dp_average_precision_score,
@@ -22,6 +24,8 @@ from skdp.metrics import (
     dp_scorer,
     evaluate,
 )
+from skdp.metrics._metrics import METRICS
+from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
 from skdp.privacy.errors import BudgetExceededError
 from skdp.testing import reproducible_noise
 
@@ -35,6 +39,17 @@ FUNCTIONS = {
     "precision": dp_precision_score,
 }
 CLASSES = ("no", "yes")
+
+
+def test_all_that_offers_metrics_follows_from_their_entries():
+    exported = {name for name in metrics.__all__ if name.startswith("dp_")} - {"dp_scorer"}
+    assert exported == {f"dp_{entry.function}" for entry in METRICS.values() if entry.function}
+    for entry in METRICS.values():
+        assert f'"{entry.name}"' in evaluate.__doc__
+        assert not entry.function or pickle.loads(pickle.dumps(getattr(metrics, f"dp_{entry.function}"))).__doc__
+        assert not entry.scorer or (f'"{entry.scorer}"' in dp_scorer.__doc__ and entry.scorer in get_scorer_names())
+    for documented in (evaluate, dp_scorer, DPGridSearchCV, DPRandomizedSearchCV):
+        assert not re.search(r"\{[a-z_]+\}", documented.__doc__) and max(map(len, documented.__doc__.splitlines())) <= 130
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
