@@ -1,4 +1,4 @@
-"""Define what an entry in the list of metrics states."""
+"""Define the entries of the list of metrics."""
 
 import math
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class MetricDefinition:
         return -1.0 if self.scorer.startswith("neg_") else 1.0
 
     def interval(self, table: Any, level: float) -> tuple[float, float, float]:
-        """Return the estimate from a release, and the ends of its interval, as they are."""
+        """Return the unclipped estimate and ends of the interval from a release."""
         return self.estimate(table, level)
 
     def metric(self, table: Any, level: float) -> Metric:
@@ -122,7 +122,7 @@ class ClassMetric(MetricDefinition):
         return bool(self.scorer) and (self.loss is not None or self.simulate is not None)
 
     def interval(self, table: Any, level: float) -> tuple[float, float, float]:
-        """Return the estimate from a release, and the ends of its interval, as they are."""
+        """Return the unclipped estimate and ends of the interval from a release."""
         return table.interval(level) if isinstance(table, NoisyMean) else self.estimate(table, level)
 
 

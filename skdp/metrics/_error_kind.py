@@ -21,8 +21,8 @@ __all__ = ["ErrorMoments", "check_bounds", "refuse_bounds"]
 # The release that finds the bound of the errors counts them in ranges from 2**-32 to 2**32, each sqrt(2) times as wide as the one
 # below. Its share of the squared budget, from the design's simulations. A range counts as occupied if its noisy count is above
 # 4 standard deviations: in one of 250 releases, noise alone makes a range look so. The bound is the upper end of the last such
-# range, times sqrt(2) where 4 standard deviations are at most FINE of the records, else times 2. Above COARSE, the bound is
-# refused: it could leave out so large a share of the errors.
+# range, times sqrt(2) where 4 standard deviations are at most FINE of the records, and times 2 otherwise. Above COARSE, the
+# bound is refused: it could leave out so large a share of the errors.
 EDGES = 2.0 ** (np.arange(-64, 65) / 2)
 SHARE, OCCUPIED, FINE, COARSE = 0.15, 4.0, 0.02, 0.1
 

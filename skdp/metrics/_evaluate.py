@@ -71,7 +71,7 @@ def evaluate(
 ) -> Evaluation:
     r"""Evaluate a fitted classifier or regressor on sensitive test records, with differential privacy for these.
 
-    All metrics follow from one or two releases, so that several metrics cost one budget. Of a classifier, the first shows where
+    All metrics follow from one or two releases, so that several metrics cost one budget. For a classifier, the first shows where
     the log-odds are, and the second counts the test records by class and log-odds. Fewer metrics need less, and have less noise:
     accuracy, log loss or Brier score alone is one sum, and the metrics of predicted classes are four counts. Of a regressor, the
     first finds a bound of the errors, where none is given, and the second sums powers of the errors, clipped to the bound.
@@ -80,7 +80,7 @@ def evaluate(
     ----------
     model : classifier or regressor
         Fitted, with ``predict_proba`` and two ``classes_``, with ``predict`` and up to 30 ``classes_``, or with ``predict``
-        alone; from skdp or from anywhere else. It is taken for public.
+        alone; from skdp or any other package. It is assumed to be public.
     X : array-like or data frame of shape (n_samples, n_features)
         Test records.
     y : array-like of shape (n_samples,)
@@ -318,7 +318,7 @@ def _chosen(metrics: Iterable[str] | None, known: Mapping[str, Definition], targ
 def _ledgers_of(model: Any) -> tuple[tuple[str, str], ...] | None:
     """Return tokens of the ledgers that a model of skdp, or one that holds such a model, brought into a worker process.
 
-    None if it brought none: a model from a file, or one that the worker has fitted, does not tell whether there are some.
+    None if it brought none: a model from a file, or one that the worker has fitted, does not know whether there are some.
     """
     parts = (model, *(model.get_params(deep=True).values() if hasattr(model, "get_params") else ()))
     bound = [part._ledgers for part in parts if isinstance(part, BoundToLedgers)] if in_worker() else []

@@ -49,7 +49,7 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation(Mapping[str, Metric]):
-    """Hold the metrics of a private evaluation, and what was guaranteed.
+    """Hold the metrics of a private evaluation and its privacy report.
 
     Parameters
     ----------

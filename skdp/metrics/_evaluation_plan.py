@@ -1,4 +1,4 @@
-"""State what a private evaluation will release, and charge for it."""
+"""Plan the releases of a private evaluation, report them and charge for them."""
 
 from dataclasses import dataclass
 from functools import cached_property

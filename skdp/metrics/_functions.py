@@ -30,7 +30,7 @@ y_true : array-like of shape (n_samples,)
     Labels of the test records.
 y_score : array-like of shape (n_samples,) or (n_samples, 2)
     Predicted probabilities of the second class, or of both classes, by a public model. Numbers outside [0, 1] count as the nearer
-    end, and nan as 1/2: an error would tell of a record.
+    end, and nan as 1/2: an error would reveal a record.
 epsilon, delta : float
     Budget of this call. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
 adjacency : {{"replace_one", "zero_out"}}, default="replace_one"

@@ -1,4 +1,4 @@
-"""Define what each kind of evaluation states: its releases, and what follows from them. Run an evaluation."""
+"""Define the interface of the kinds of evaluation, and run an evaluation."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

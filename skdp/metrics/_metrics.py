@@ -13,7 +13,7 @@ from skdp.metrics._noisy_errors import NoisyErrors
 from skdp.metrics._noisy_table import NoisyTable
 from skdp.metrics._reading import LOG_ODDS_BOUND
 
-__all__ = [  # what skdp.metrics exports
+__all__ = [  # exported by skdp.metrics
     "dp_accuracy_score",
     "dp_average_precision_score",
     "dp_brier_score_loss",

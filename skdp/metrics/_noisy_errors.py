@@ -112,7 +112,7 @@ class NoisyErrors:
             raise ValueError("R2 needs the variance of the targets; expected target_bounds.")
         n, scale = self.n_samples, (self.error_bound / self.half_range) ** 2
         _, errors, e4, _, u, u2, u4, e2u2, u3, e2u = map(float, self.means)
-        spread = u2 - u**2 + float(self.noise[4]) ** 2  # of which the last corrects the square of a noisy mean
+        spread = u2 - u**2 + float(self.noise[4]) ** 2  # the last term corrects the bias of the square of a noisy mean
         # Moments of e^2 and of (u - mean)^2, by which the sampling of errors - rho * spread varies. R2 is 1 - scale * rho: the
         # scale comes last, because its square may overflow.
         of_spread = u4 - 4 * u * u3 + 6 * u**2 * u2 - 3 * u**4

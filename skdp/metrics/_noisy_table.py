@@ -22,10 +22,10 @@ FOUND = 5.0
 # The same for the average precision, which depends on a few records with large scores: at 9 to 18 standard deviations its
 # intervals covered in 66 to 96 % of simulations, from 35 on in 92 to 98 %.
 FOUND_PRECISION = 20.0
-# Share of what extrapolation moves a metric by that it may be off. A choice: a half covered in more than 99 % of simulations with
-# many records, none in fewer than 93 % with few.
+# Largest error of an extrapolation, as a share of the correction that it makes. A choice: a half covered in more than 99 % of
+# simulations with many records, none in fewer than 93 % with few.
 SLACK = 0.25
-# Simulated noise that tells the bias of the average precision: a choice, which leaves a fifth of its standard deviation.
+# Number of simulations that estimate the bias of the average precision. A choice, which leaves a fifth of its standard deviation.
 DRAWS = 25
 
 
@@ -275,7 +275,7 @@ class NoisyTable:
         return number / self.n_samples, (number - half) / self.n_samples, (number + half) / self.n_samples
 
     def auc_estimate(self) -> tuple[float, float]:
-        """Return the area under the ROC curve with ties within a range counted half, and what extrapolation adds to it.
+        """Return the area under the ROC curve with ties within a range counted half, and the correction by extrapolation.
 
         Returns
         -------
@@ -332,9 +332,9 @@ class NoisyTable:
     def average_precision(self, level: float) -> tuple[float, float, float]:
         """Return the average precision of the second class, with a confidence interval by the delta method on the logit.
 
-        It is that of the nearest counts that are not negative. What noise adds to such counts is biased; simulated noise on these
-        counts tells by how much, and the estimate is moved back. The variance of the noise is the mean of that of the simulation,
-        which is too small, and that of the delta method, which is too large.
+        It is that of the nearest counts that are not negative. The noise of such counts is biased; simulations estimate the bias,
+        and the estimate is corrected by it. The variance of the noise is the mean of that of the simulation, which is too small,
+        and that of the delta method, which is too large.
 
         Parameters
         ----------

@@ -90,7 +90,7 @@ def group_numbers(groups: Any, group_labels: Any, n_samples: int) -> tuple[np.nd
 
 def log_odds_of(probabilities: np.ndarray) -> np.ndarray:
     """Return the clipped log-odds of probabilities, which are clipped to [0, 1]; 0 where there is none (nan)."""
-    with np.errstate(all="ignore"):  # a warning would tell of a record
+    with np.errstate(all="ignore"):  # a warning would reveal a record
         log_odds = logit(np.clip(np.where(np.isnan(probabilities), 0.5, probabilities), 0.0, 1.0))
         return np.asarray(np.clip(log_odds, -LOG_ODDS_BOUND, LOG_ODDS_BOUND))
 

@@ -55,20 +55,24 @@ def window(answer: np.ndarray, matrix: np.ndarray, std: float, n_samples: int) -
     counts, direction = inverse @ answer, covariance.sum(axis=1)
     half_of = (np.arange(FIRST) < FIRST // 2).astype(float)
     variance = 0.0
-    if std > 0:  # the number of records is known
+    if std > 0:  # the number of records is public: spread the difference to it by the covariance of the noise
         counts = counts + (n_samples - counts.sum()) * direction / direction.sum()
         variance = float(half_of @ covariance @ half_of) - float(half_of @ direction) ** 2 / float(direction.sum())
+    # The window holds all but a share of the records on each side, as far as the noise of that share allows.
     shares, noise = np.maximum.accumulate(np.cumsum(counts)) / n_samples, math.sqrt(max(variance, 0.0)) / n_samples
     edges = edges_of(even_cuts(FIRST))
     left_out = min(max(LEFT_OUT, 2 * noise), MOST_LEFT_OUT)
     steps, least = round(LOG_ODDS_BOUND * 50), NARROWEST // 2
     low = edges[min(int(np.searchsorted(shares, left_out)), FIRST - 1)]
     high = edges[min(int(np.searchsorted(shares, 1 - left_out)) + 1, FIRST)]
+    # In steps of 0.02: widen the window to its least width, and move it so that the ranges outside have room.
     middle, half = round(25 * (low + high)), max(math.ceil(25 * (high - low)), least)
     room = 2 * OUTSIDE  # each range outside has at least two steps
     start, stop = max(middle - half, -steps + room), min(middle + half, steps - room)
     start, stop = min(start, stop - 2 * least), max(stop, start + 2 * least)
     start, stop = max(start, -steps + room), min(stop, steps - room)
+    # Even ranges inside; outside, each range is wider than the one before, away from the window:
+    #   -6 |   |  | | ||||||||||||||| | |  |   | 6
     width = (stop - start) / INSIDE
     parts = (
         start - _widening(start + steps, width)[-2::-1],
@@ -76,7 +80,7 @@ def window(answer: np.ndarray, matrix: np.ndarray, std: float, n_samples: int) -
         stop + _widening(steps - stop, width)[:-1],
     )
     cuts = np.rint(np.concatenate(parts)).astype(int)
-    cuts[int(np.argmin(np.abs(cuts)))] = 0
+    cuts[int(np.argmin(np.abs(cuts)))] = 0  # the cut of predicted classes
     return tuple(int(cut) + 1 for cut in cuts)
 
 

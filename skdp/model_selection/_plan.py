@@ -21,7 +21,7 @@ REFIT = 0.5  # share of the squared Gaussian-DP parameter that a refit gets: hal
 # Largest number of candidates that are all tried and scored by default. Then a trial and a refit have a good part of the budget.
 FEW = 3
 SLACK = 1e-8  # relative amount by which parts are rounded down: above the rounding of the conversions between epsilon and mu
-LEAST = 1e-4  # Gaussian-DP parameter of a trial below which nothing is learnt from it, and its epsilon has few digits
+LEAST = 1e-4  # Gaussian-DP parameter of a trial below which nothing is learned from it, and its epsilon has few digits
 # Standard deviation of a score's noise from which a search is likely to choose at random: most candidates differ by less. A
 # choice, the same for all scores.
 UNCLEAR = 0.05
@@ -266,7 +266,7 @@ class SearchPlan:
         )
 
     def __str__(self) -> str:
-        """Return what the search costs, and whether it is likely to pay."""
+        """Return the cost of the search, and whether it is likely to pay."""
         whole = gaussian_mu(self.budget.epsilon, self.budget.delta)
         share = self.mu_trial / whole if self.budget.private else 1.0
         has_loss = self._score.loss is not None

@@ -70,7 +70,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         """Return the parameters of all candidates, from public facts."""
 
     def plan(self, n_samples: Any) -> SearchPlan:
-        """Return what a search on a table would cost, beside fixed parameters.
+        """Return the cost of a search on a table, compared with a fit with fixed parameters.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         model = clone(self.estimator).set_params(**drawn)
         if not hasattr(model, "predict_proba"):
             raise TypeError(f"{type(model).__name__} has no predict_proba; expected a private classifier with probabilities.")
-        # lines and files of trials would tell their number, and workers do not know what is paid
+        # lines and files of trials would reveal their number, and workers do not know what is paid
         silent = {"verbose": False, "memory": None, "n_jobs": None}
         for prefix, part in _parts(model).items():
             of_part = part.get_params(deep=False)
@@ -248,7 +248,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
     def _searched(
         self, plan: SearchPlan, candidates: list[dict[str, Any]], models: list[Any], parts: list[Any], noise: NoiseSource
     ) -> dict[str, Any]:
-        """Run the trials; return what is released."""
+        """Run the trials; return the released results."""
         if plan.mechanism == COMPOSITION:
             order = list(range(len(candidates)))
         else:  # from the source of noise, whatever random_state is: the number of trials and the other trials are secret
@@ -430,13 +430,13 @@ class DPGridSearchCV(_DPSearch):
     best_params_ : dict
         Parameters of the chosen candidate.
     best_score_ : float
-        Its noisy score. It is the largest of several, and so too good in the mean: publish that of other records.
+        Its noisy score. It is the largest of several, and so biased upwards: publish the score of other records.
     best_index_ : int
         Its place among the candidates.
     cv_results_ : dict of arrays
         What was released: with random stopping, the chosen candidate alone.
     plan_ : SearchPlan
-        What was spent on what.
+        Division of the budget.
     privacy_report_ : PrivacyReport
         Guarantee of the whole search. The report of ``best_estimator_`` is that of one part of it.
     privacy_spent_ : PrivacySpent
@@ -556,13 +556,13 @@ class DPRandomizedSearchCV(_DPSearch):
     best_params_ : dict
         Parameters of the chosen candidate.
     best_score_ : float
-        Its noisy score. It is the largest of several, and so too good in the mean: publish that of other records.
+        Its noisy score. It is the largest of several, and so biased upwards: publish the score of other records.
     best_index_ : int
         Its place among the candidates.
     cv_results_ : dict of arrays
         What was released: with random stopping, the chosen candidate alone.
     plan_ : SearchPlan
-        What was spent on what.
+        Division of the budget.
     privacy_report_ : PrivacyReport
         Guarantee of the whole search. The report of ``best_estimator_`` is that of one part of it.
     privacy_spent_ : PrivacySpent
@@ -677,7 +677,7 @@ def _spender(model: Any) -> tuple[str, Any]:
 
 @contextmanager
 def _secret_draws(noise: NoiseSource) -> Iterator[None]:
-    """Let parts with random_state=None draw from secret bits: what a known seed of NumPy had left would count the trials."""
+    """Let parts with random_state=None draw from secret bits: a known state of NumPy would reveal the number of trials."""
     shared = generator_of(None)
     before = shared.get_state()
     shared.seed(np.frombuffer(noise.read(32), dtype=np.uint32))
