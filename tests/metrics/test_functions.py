@@ -72,7 +72,7 @@ def test_a_function_returns_what_evaluate_does_and_is_charged_once(name, columns
         ({"classes": ("no", "no")}, "expected two different labels"),
         ({"y_score": np.full(99, 0.5)}, "differ in length"),
         ({"y_score": np.full((100, 3), 0.3)}, "differ in length"),
-        ({"level": 0.1}, "from 0.5 on"),
+        ({"level": 0.1}, "from 0.5 to"),
         ({"epsilon": 0.0}, "epsilon"),
         ({"noise": "cauchy"}, "noise='cauchy'"),
         ({"noise": "gaussian", "delta": 0.0}, "delta=0"),
