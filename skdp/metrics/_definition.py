@@ -77,15 +77,15 @@ class MetricDefinition:
         found, unit = self.interval(table, level), self._unit(table)
         low, high = (unit * end for end in self.limits)
         if not found[2] - found[1] <= WIDEST * unit:
-            return Metric(self.name, math.nan, low, high, self._form)
-        value, lower, upper = (min(max(float(end), low), high) for end in found)
-        return Metric(self.name, value, lower, upper, self._form)
+            return Metric(self.name, math.nan, low, high)
+        return Metric(self.name, *(min(max(float(end), low), high) for end in found))
 
     def _unit(self, table: Any) -> float:
         return 1.0
 
     @property
-    def _form(self) -> str:
+    def form(self) -> str:
+        """Format of the numbers as text."""
         return ".3f"
 
 
@@ -144,5 +144,6 @@ class ErrorMetric(MetricDefinition):
         return float(table.error_bound) if self.in_units else 1.0
 
     @property
-    def _form(self) -> str:
+    def form(self) -> str:
+        """Format of the numbers as text."""
         return ".4g" if self.in_units else ".3f"

@@ -25,15 +25,12 @@ class Metric:
         Estimate; nan if the interval is too wide for one.
     low, high : float
         Ends of the interval, which covers the noise and the sampling of the test records.
-    form : str, default=".3f"
-        Format of the numbers as text.
     """
 
     name: str
     value: float
     low: float
     high: float
-    form: str = field(default=".3f", repr=False, compare=False)
 
     def __float__(self) -> float:
         """Return the value."""
@@ -41,10 +38,13 @@ class Metric:
 
     def __str__(self) -> str:
         """Return a line."""
-        interval = f"[{self.low:{self.form}}, {self.high:{self.form}}]"
+        from skdp.metrics._metrics import METRICS  # here, as the entries import this module
+
+        form = METRICS[self.name].form if self.name in METRICS else ".3f"
+        interval = f"[{self.low:{form}}, {self.high:{form}}]"
         if self.value != self.value:
             return f"{self.name:<12} not determined, {interval}: more test records or a larger epsilon are needed"
-        return f"{self.name:<12} {self.value:{self.form}}, {interval}"
+        return f"{self.name:<12} {self.value:{form}}, {interval}"
 
 
 @dataclass(frozen=True, eq=False)
