@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -41,6 +42,7 @@ HOSTILE = [
 VECTORS = hnp.arrays(float, st.integers(1, 8), elements=st.floats(-1e3, 1e3) | st.sampled_from([0.0, 1.0, -1.0, 0.5]))
 
 
+@cache
 def corners(constraint, p):
     """Points of the set in many directions, among them those where a linear function is least."""
     rng = np.random.default_rng(p)
@@ -92,6 +94,7 @@ def test_projection_is_scipys(constraint, rng):
         assert ((ours - w) ** 2).sum() <= ((smaller - w) ** 2).sum() * (1 + 1e-9)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("constraint", SETS, ids=repr)
 @pytest.mark.parametrize("w", HOSTILE, ids=lambda w: f"{w[0]:g}-{w.size}")
 def test_hostile_numbers_stay_in_the_set(constraint, w):
@@ -143,6 +146,7 @@ def test_diameter_is_not_exceeded_and_attained(constraint, rng):
         assert largest >= constraint.diameter(p) * (1 - 1e-9)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("constraint", SETS, ids=repr)
 @pytest.mark.parametrize("p", (1, 2, 3, 30, 3000))
 def test_gaussian_width_is_a_bound_within_its_factor(constraint, p, rng):

@@ -44,6 +44,7 @@ def models(classes):
     yield DPLinearSVC(50.0, classes=classes), X
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore::skdp.WeakPrivacyWarning")
 @given
 @pytest.mark.parametrize("classes", (["0", "1"], [0, 1]), ids=("text classes", "number classes"))
@@ -80,6 +81,7 @@ def test_only_what_has_one_exact_spelling_is_matched(classes, y, expected):
     assert all(type(a) is type(b) for a, b in zip(found.tolist(), expected, strict=True))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("classes", (["0", "1"], [0, 1]))
 @pytest.mark.parametrize("kind", (int, str))
 @pytest.mark.parametrize("container", (lambda y: np.array(y, dtype=object), lambda y: pd.Series(y, dtype=object), list))

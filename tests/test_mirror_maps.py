@@ -42,6 +42,7 @@ def doubled(mirror, gradient):
     return np.concatenate([gradient, -gradient]) if isinstance(mirror, SignedEntropy) else gradient
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("constraint", SETS, ids=repr)
 @pytest.mark.parametrize("size", (0.1, 1.0, 10.0))
 def test_steps_are_the_minima_of_their_definition(constraint, size, rng):
@@ -123,6 +124,7 @@ GRADIENTS = [
 ]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("step_size", (1e-300, 1e-10, 1.0, 1e10, 1e300))
 @pytest.mark.parametrize("constraint", [*SETS, L1Ball(1e-50), Simplex(1e50), L2Ball(1e-50), LpBall(1e-50, 1.01)], ids=repr)
 def test_hostile_gradients_stay_in_the_set(constraint, step_size):

@@ -262,6 +262,7 @@ MODELS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("suffix", (".skops", ".joblib"))
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.filterwarnings("ignore")

@@ -14,8 +14,10 @@ import pandas as pd
 import pytest
 import sklearn
 from grouped import brief as brief_groups
+from marks import slow
 from packaging.version import Version
 from pairwise import pairwise
+from places import place_of
 from products import GIVEN, brief, fitting, kinds_of, labels_of, needs_of, of_kind, released_by
 from scipy import sparse
 from seeded import fitted
@@ -253,6 +255,7 @@ def test_the_watch_sees_a_side_door(estimator, storage, way, rng, monkeypatch):
     assert ("solvers/_base.py", "peek") in frames_with_data(clone(estimator), X, LABELS["binary"])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("inference", (False, True))
 @pytest.mark.parametrize("kind", (DPAdditiveClassifier, partial(DPAdditiveRegressor, target_bounds=(0, 1))))
 def test_no_frame_holds_rows_that_the_gate_has_mapped(kind, inference, rng, monkeypatch):
@@ -266,7 +269,9 @@ def test_no_frame_holds_rows_that_the_gate_has_mapped(kind, inference, rng, monk
     assert frames_with_data(model, X, y) == {("solvers/_base.py", "peek")}
 
 
-@pytest.mark.parametrize("kind", (DPGradientBoostingClassifier, partial(DPGradientBoostingRegressor, target_bounds=(0, 1))))
+@pytest.mark.parametrize(
+    "kind", (partial(DPGradientBoostingRegressor, target_bounds=(0, 1)), *slow(DPGradientBoostingClassifier))
+)
 def test_no_frame_holds_bins_and_scores(kind, rng, monkeypatch):
     """Those of a boosted model, in memory and in partitions; the twins hand out the bins, the scores and the labels."""
     monkeypatch.setattr(_rule, "N_TREES", 3)
@@ -334,6 +339,7 @@ def test_no_frame_but_the_gates_holds_a_part_of_a_table(estimator, storage, rng,
     assert frames_with_data(clone(estimator), X, y, in_partitions(estimator, X, y)) == set()
 
 
+@pytest.mark.each_value
 @twin
 @pytest.mark.parametrize("way", (*WAYS_IN_PARTITIONS, "in a thread"))
 @pytest.mark.parametrize("solver", ("gd", "sgd"))

@@ -135,6 +135,7 @@ def tabular(kind, given, form):
 CHOOSERS = [(DPTabularClassifier, {"classes": [0, 1]}), (DPTabularRegressor, {"target_bounds": (0, 1)})]
 
 
+@pytest.mark.each_value
 @needs_callbacks
 @pytest.mark.parametrize("form", ("array", "frame", "chunks"))
 @pytest.mark.parametrize("kind, given", CHOOSERS)

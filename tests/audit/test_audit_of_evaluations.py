@@ -59,7 +59,9 @@ def test_no_bound_is_above_the_claim_and_the_attack_has_teeth(noise, metrics, le
     assert least * claimed(noise) < attacked(noise, metrics, 600) <= claimed(noise)
 
 
-@pytest.mark.parametrize("kind, noise", [(IntegerLaplace, "laplace"), (GridGaussian, "gaussian")])
+@pytest.mark.parametrize(
+    "kind, noise", [(GridGaussian, "gaussian"), pytest.param(IntegerLaplace, "laplace", marks=pytest.mark.slow)]
+)
 def test_noise_that_is_too_small_is_caught(kind, noise, monkeypatch):
     def smaller(cls, *, scale, honest=kind.calibrated.__func__, **more):
         return honest(cls, scale=scale / 2, **more)

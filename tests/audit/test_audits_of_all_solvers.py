@@ -114,6 +114,7 @@ class Unclipped(GradientDescent):
         return problem.lipschitz
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver, adjacency", in_turn((solver,) for solver in AUDITED))
 def test_no_bound_is_above_the_claim_and_the_attack_has_teeth(solver, adjacency):
     """A false alarm has probability at most 1e-4 per view."""

@@ -102,6 +102,7 @@ def test_every_table_is_checked_here():
     assert list(EXPECTED) == list(TABLES)
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("name", EXPECTED)
 def test_tables_have_their_shapes_targets_and_values(name):

@@ -33,6 +33,7 @@ def test_rows_keep_within_their_bounds_and_reach_them(name):
     assert set(np.unique(table.y)) == {0, 1} if table.task == "classification" else np.abs(table.y).max() <= 1
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_features", [200, 2000])
 @pytest.mark.parametrize("name", ["signs", "words", "spread"])
 def test_log_odds_vary_alike(name, n_features):

@@ -54,6 +54,7 @@ def refused(capsys, code):
     return shown.err
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name, labels", EVERY)
 def test_every_estimator_is_fitted_saved_and_predicts(name, labels, capsys):
     options = ["--groups", "city"] if name == "group_dro" else needed(name, labels)
@@ -78,6 +79,7 @@ def test_every_estimator_is_fitted_saved_and_predicts(name, labels, capsys):
         assert predicted.columns.tolist() == ["prediction", *expected]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name, labels", [case for case in EVERY if case[0] != "group_dro"])  # its plan needs group sizes
 def test_every_estimator_is_planned_as_it_is_fitted(name, labels):
     schema = "labels.json" if labels else "numbers.json"

@@ -117,6 +117,7 @@ def test_cells_of_a_folder_are_not_quoted(cell, parts, capsys):
     assert "columns ['age']" in error and "record-a1" not in error and "1.parquet" not in error
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("table", ("people.csv", "people.csv.gz", "people.parquet"))
 @pytest.mark.parametrize("model", ("model.skops", "model.joblib"))
 def test_fit_and_predict(table, model, folder, capsys):
@@ -455,6 +456,7 @@ def test_the_module_runs_as_a_command(folder):
     os.close(write)
 
 
+@pytest.mark.slow
 def test_the_python_of_the_guide_runs(folder, monkeypatch, capsys):
     """The lines of the page on the command line that fit a model to a CSV with a schema, on the real table."""
     if not (data_directory() / "adult.csv.gz").exists():

@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 
 def demo(directory, *arguments):
     quiet = "ignore:scipy.optimize:DeprecationWarning"  # scikit-learn 1.6 under the newest SciPy
@@ -11,6 +13,7 @@ def demo(directory, *arguments):
     return subprocess.run(command, capture_output=True, text=True, cwd=directory)
 
 
+@pytest.mark.slow
 def test_demo_writes_table_plot_and_report(tmp_path):
     """At an epsilon of 3 and above, the median of few fits is far from chance with certainty for practical purposes."""
     run = demo(tmp_path, "--repeats", "3")
@@ -25,6 +28,7 @@ def test_demo_writes_table_plot_and_report(tmp_path):
     assert "secure" in page
 
 
+@pytest.mark.slow
 def test_demo_refuses_nonsense(tmp_path):
     run = demo(tmp_path, "--repeats", "0")
     assert run.returncode == 2

@@ -220,6 +220,7 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "limit"),
     (

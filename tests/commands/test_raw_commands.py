@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 
 from skdp import DPLogisticRegression, DPTabularClassifier, PrivacyLedger, load_model, save_model
 from skdp.__main__ import main
@@ -79,7 +80,7 @@ def test_a_raw_csv_is_fitted_under_one_budget_and_the_model_predicts(folder, cap
     assert "20 of 20 cells of 'age' are no numbers and count as missing" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
+@pytest.mark.parametrize("kind", [DPTabularClassifier, *slow(DPLogisticRegression)])
 def test_a_model_that_python_saved_predicts_for_files(kind, parts, capsys):
     """A CSV has no types: its columns become numbers where all cells are, and the model names the others."""
     table = pd.read_parquet("raw.parquet").drop(columns="member")

@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from scipy import sparse
 from sklearn.base import clone
 
@@ -186,7 +187,7 @@ def raw():
     return frame.assign(y=3.0 * frame["hour"])
 
 
-@pytest.mark.parametrize("npartitions", (3, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 30))))
+@pytest.mark.parametrize("npartitions", (3, *slow(1, 30)))
 def test_columns_are_learnt_on_the_workers(npartitions, cluster, raw):
     ddf, names = dd.from_pandas(raw, npartitions=npartitions), list(raw)[:-1]
     estimator = LearnedSchema(3.0, learn_target=True)
@@ -371,7 +372,7 @@ def failing(kind):
     return work
 
 
-@pytest.mark.parametrize("kind", ("text", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("os", "memory"))))
+@pytest.mark.parametrize("kind", ("text", *slow("os", "memory")))
 def test_a_failing_partition_quotes_nothing_and_charges_nothing(kind, cluster, narrow, caplog):
     X, y = narrow
     ledger = PrivacyLedger(epsilon=5.0, delta=1e-5)

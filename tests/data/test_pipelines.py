@@ -57,6 +57,7 @@ def unread(n_features=None):
     return chunks(factory, n_features=n_features)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("output", ("default", "pandas"))
 @pytest.mark.parametrize("target", ({"target": "ill"}, {"schema": SCHEMA}))
 def test_a_pipeline_from_a_schema_has_the_bits_of_memory(target, output, people, tmp_path):

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from marks import slow
 from scipy import stats
 from seeded import fitted
 
@@ -84,7 +85,7 @@ def test_columns_that_matter_are_told_from_one_that_does_not(kind):
     assert [test.df[0] for test in found.values()] == [size - 1 for size in hats]
 
 
-@pytest.mark.parametrize("kind", (DPAdditiveClassifier, DPAdditiveRegressor, DPGradientBoostingRegressor))
+@pytest.mark.parametrize("kind", (DPAdditiveClassifier, *slow(DPAdditiveRegressor, DPGradientBoostingRegressor)))
 def test_bands_of_curves_are_wider_than_those_of_points_and_have_the_same_values(kind):
     model = model_of(kind)
     points, curves, low = model.shape_functions_, model.bands(simultaneous=True), model.bands(0.5)

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from seeded import fitted
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression
@@ -100,6 +101,7 @@ def test_released_knots_map_rows(rng):
     np.testing.assert_allclose(hats.sum(axis=1), np.sqrt(4), atol=1e-9)  # four numbers, each with hats that add up to 1
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("knots", ["auto", "private", 0])
 @pytest.mark.parametrize("kind", [DPAdditiveClassifier, DPAdditiveRegressor])
 def test_raw_frames_are_fitted_and_read(kind, knots, frame, y):
@@ -143,7 +145,7 @@ def test_learnt_models_are_drawn(frame, y):
     assert any(text.startswith("bucket ") for text in texts)
 
 
-@pytest.mark.parametrize("type_", [bool, "boolean", float])
+@pytest.mark.parametrize("type_", ["boolean", *slow(bool, float)])
 def test_two_values_are_drawn_as_two_bars(type_, frame, y):
     """Where noise lets them be told from a range; what was learnt says so, and so does its schema as a file holds it."""
     X = frame[["height"]].assign(member=pd.Series(np.arange(N) % 3 == 0).astype(type_), codes=1.0 + (np.arange(N) % 2))

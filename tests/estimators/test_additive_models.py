@@ -42,6 +42,7 @@ def test_a_fit_is_the_ordinary_one_on_the_functions(kind, plain, solver, rng, mo
     assert [str(line) for line in model.privacy_report_.releases] == [str(line) for line in other.privacy_report_.releases]
 
 
+@pytest.mark.each_value
 @both
 @pytest.mark.parametrize("knots", ("auto", 0, 5))
 def test_nothing_public_depends_on_the_records(kind, knots, rng):

@@ -49,6 +49,7 @@ def test_an_interaction_that_is_named_is_found(rng):
     assert alone < 0.9 < 0.97 < together
 
 
+@pytest.mark.each_value
 @both
 @pytest.mark.parametrize("interactions", ((), [("age", "town"), ("age", "income")]))
 def test_contributions_add_up(kind, interactions, rng):
@@ -90,6 +91,7 @@ def test_shape_functions_are_the_contributions(kind, rng):
         np.testing.assert_allclose(explained[:, place], wanted, atol=1e-9)
 
 
+@pytest.mark.each_value
 @both
 @pytest.mark.parametrize("knots", (0, 4))
 @pytest.mark.parametrize("direction", (1, -1))
@@ -134,6 +136,7 @@ def test_a_number_of_two_values_without_effect_is_not_important_for_what_its_cur
     assert truths.importance < 0.6 * others.importance
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("schema", ("stated", "learnt"))
 @both
 def test_what_no_record_had_is_predicted_like_what_records_had(kind, schema, rng):

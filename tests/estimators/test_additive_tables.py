@@ -69,7 +69,7 @@ FITS = {
     "name, cache",
     (
         *(pytest.param(name, "disk", marks=pytest.mark.slow) for name in FITS if name != "pairs"),
-        ("pairs", "disk"),
+        pytest.param("pairs", "disk", marks=pytest.mark.slow),
         ("pairs", None),
     ),
 )

@@ -120,6 +120,7 @@ def test_released_frequencies_set_the_weights(rng, monkeypatch):
         assert (last.class_weight[1] == 1) == (labels.mean() < 0.5)
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 @pytest.mark.parametrize("balance", (0.0, 0.5, 1.0))
 @pytest.mark.parametrize("rate", (None, 0.25))

@@ -280,6 +280,7 @@ def test_without_trees_the_additive_model_is_read(rng):
         model.interaction(0, 1)
 
 
+@pytest.mark.slow
 def test_bands_cover_the_mean_of_refits(product):
     """As the page about boosting says, they are wide."""
     model, X, y = product
@@ -299,6 +300,7 @@ def gaps():
     return X, np.where(rng.random(8000) < 0.2, 2, rng.random(8000) < 1 / (1 + np.exp(1 - 3.0 * missing)))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_classes", (2, 3))
 @pytest.mark.parametrize("kind", (DPAdditiveClassifier, DPGradientBoostingClassifier))
 def test_the_effect_of_missing_cells_is_read_tested_and_drawn(kind, n_classes, gaps):

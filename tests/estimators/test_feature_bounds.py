@@ -89,6 +89,7 @@ def test_a_column_far_from_zero_is_shifted():
     assert (model.coef_interval(0.999)[0] * 15 > 0.5).all() and (model.coef_interval(0.999)[0] * 15 < 1.5).all()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", (DPLogisticRegression, DPLinearRegression, DPAUCMaximizer))
 @pytest.mark.parametrize("form", (sparse.csr_array, sparse.csc_array, np.asfortranarray, lambda X: X.astype(np.float32)))
 def test_every_storage_gives_the_same_fit(kind, form):

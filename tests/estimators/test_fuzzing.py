@@ -166,6 +166,7 @@ def outputs(model, X):
     return found
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "kind, given",
     [(kind, {}) for kinds in KINDS.values() for kind in kinds] + [("binary", {"inference": True, "data_norm": 2.0})],
@@ -306,6 +307,7 @@ OWN += ("saddle", "scorer", "hidden_layer_sizes", "positive_rate", "class_balanc
 OWN_OF_OTHERS = [(*other, name) for other in OTHER_KINDS for name in OWN if name in NAMES[other[1]]]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("solver, kind, name", OWN_OF_OTHERS, ids=lambda value: getattr(value, "name", value))
 def test_every_value_of_the_parameters_of_other_estimators(solver, kind, name):
     for value in [*SENSIBLE.get(name, []), *VALUES]:

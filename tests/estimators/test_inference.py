@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from marks import slow
 from scipy import sparse, stats
 from scipy.special import expit
 from seeded import fitted
@@ -112,6 +113,7 @@ def test_where_the_signal_is_far_from_learnt_nothing_is_identified(rng):
             assert (model.contrast(np.eye(4)).estimable == known).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:epsilon=inf adds no noise")
 @BOTH
 def test_columns_that_are_equal_are_not_identified_without_noise(model, y):
@@ -260,7 +262,9 @@ def test_a_list_of_names_tests_several_columns_at_once():
             model.wald_test(mixed)
 
 
-@pytest.mark.parametrize("levels", (["I", "II", "III", "IV", "rare"], ["rare", "I", "II", "III", "IV"]), ids=("last", "first"))
+@pytest.mark.parametrize(
+    "levels", (["I", "II", "III", "IV", "rare"], *slow(["rare", "I", "II", "III", "IV"])), ids=("last", "first")
+)
 def test_a_rare_level_takes_no_interval_of_another_column(levels):
     """123 of 30 000 records have it. Noise turns the direction of its effect into those of others."""
     n, of_level = 30_000, ["stage_rare"] if levels[-1] == "rare" else [f"stage_{level}" for level in levels[1:]] + ["(intercept)"]
@@ -375,6 +379,7 @@ def test_a_solver_object_is_for_inference_too(model, y):
 PARTIAL = {"columns": {name: {"kind": "learn"} if name == "rest" else {"kind": "number", "bounds": [-1, 1]} for name in NAMES}}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
@@ -421,6 +426,7 @@ OF_SCHEMA = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.each_value
 @OF_SCHEMA
 @pytest.mark.parametrize("frame", [FRAME, pl.from_pandas(FRAME)], ids=("pandas", "polars"))
 def test_categories_are_relative_to_their_first_level(model, y, frame):

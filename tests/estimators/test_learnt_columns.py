@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from marks import slow
 from seeded import fitted
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -69,6 +70,7 @@ def target(kind, frame, labels):
     return 100 + 5e6 * frame["height"].to_numpy() if hasattr(kind(), "target_bounds") else labels
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", LEARN)
 @pytest.mark.parametrize("schema", [None, "learn", {}, {"hour": "category"}])
 def test_a_raw_frame_is_fitted(kind, schema, frame, labels):
@@ -82,6 +84,7 @@ def test_a_raw_frame_is_fitted(kind, schema, frame, labels):
     assert model.privacy_report_.public["n_columns"] == frame.shape[1]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearRegression])
@@ -357,6 +360,7 @@ def test_types_are_assumed_public_where_one_decides(frame):
             assert ("types of the columns are public" in text) == assumed
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("schema", [None, "learn"])
 @pytest.mark.parametrize(("epsilon", "kind"), [(20.0, WeakPrivacyWarning), (math.inf, NotPrivateWarning)])
 def test_a_weak_budget_is_told_once(epsilon, kind, schema, frame, labels):
@@ -473,6 +477,7 @@ def test_an_additive_model_takes_nearer_limits_of_learnt_columns_alone(rng):
     assert model.learnt_["b"]["high"] == b.bounds[1]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("most, kind", ((20, int), (50, str)))
 @pytest.mark.parametrize("learns", (False, True))
 def test_many_labels_that_are_read_from_y_warn_once_before_the_charge(learns, most, kind):
@@ -551,6 +556,7 @@ def test_a_frame_whose_names_are_numbers_is_learnt(kind, rng):
     assert hasattr(fitted(kind(10.0, schema="learn"), numbers, y), "learnt_")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("cell", (math.inf, -math.inf))
 @pytest.mark.parametrize("kind", (DPLogisticRegression, DPAdditiveClassifier))
 def test_infinite_cells_count_as_missing(kind, cell, rng):
@@ -565,7 +571,7 @@ def test_infinite_cells_count_as_missing(kind, cell, rng):
 
 @pytest.mark.parametrize(
     "kind",
-    (DPLogisticRegression, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (DPAdditiveClassifier, DPTabularClassifier))),
+    (DPLogisticRegression, *slow(DPAdditiveClassifier, DPTabularClassifier)),
 )
 def test_a_report_says_that_a_given_schema_was_learnt_and_shows_all_of_it(kind, frame, labels):
     """Whether it is given as an object or as JSON; what a fit learns itself is within its budget."""

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hostile import SECRETS
+from marks import slow
 from seeded import fitted
 
 from skdp import DPGroupDROClassifier, DPLinearRegression, DPLogisticRegression, PrivacyLedger, SourceError
@@ -42,7 +43,7 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("name", ["logistic", *(pytest.param(name, marks=pytest.mark.slow) for name in ("classes", "linear"))])
+@pytest.mark.parametrize("name", ["logistic", *slow("classes", "linear")])
 def test_the_source_changes_no_bit(name, frame, tmp_path):
     estimator, target_of = FITS[name]
     frame = frame.assign(y=target_of(frame["y"]))
@@ -51,14 +52,14 @@ def test_the_source_changes_no_bit(name, frame, tmp_path):
     X, files = frame.drop(columns="y"), parquet(tmp_path, target="y")
     memory = fitted(estimator, X, frame["y"])
     coef, schema, report, predicted = memory.coef_, memory.schema_, memory.privacy_report_, memory.predict(X)
-    for table in (files, *((in_chunks(frame), in_chunks(frame, None)) if name == "linear" else ())):
+    for table in (*((in_chunks(frame), in_chunks(frame, None)) if name == "linear" else ()), files):
         model = fitted(estimator, table)
         assert model.schema_ == schema and model.feature_names_in_.tolist() == list(X)
         np.testing.assert_array_equal(model.coef_, coef)
         assert model.privacy_report_.spent == report.spent and model.privacy_report_.releases == report.releases
         passes, stated = model.privacy_report_.public["passes"], model.privacy_report_.public["table"]
         assert stated["reads_of_source"] == (2 if table.cache else 2 + passes)
-    np.testing.assert_array_equal(fitted(estimator, files).predict(files), predicted)
+    np.testing.assert_array_equal(model.predict(files), predicted)
     if name == "classes":
         assert estimator.plan(files).releases == estimator.plan(X).releases
 
@@ -94,6 +95,7 @@ def test_groups_are_refused_before_the_table_is_read(frame, tmp_path, monkeypatc
     assert fitted(DPGroupDROClassifier(2.0, schema=schema), table).groups_.tolist() == ["early", "late"]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("of", (lambda frame: frame.assign(hour=frame["hour"] + 1), lambda frame: frame.assign(y=-frame["y"])))
 @pytest.mark.parametrize("cache", ("disk", None))
 def test_a_source_that_changes_between_the_stages_stops_the_fit_and_the_charge_stands(of, cache, frame, tmp_path):

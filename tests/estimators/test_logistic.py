@@ -46,6 +46,7 @@ def test_duplicate_entries_of_a_sparse_table_are_added_up(rng):
     assert doubled.nnz == 200  # the user's table is as it was
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("labels", ([0, 1], ["no", "yes"], [-1, 1], [False, True], ["a", "b", "c"], [3, 1, 2, 7]))
 @pytest.mark.parametrize("fit_intercept", (True, False))
 def test_shapes_and_labels(labels, fit_intercept, rng):

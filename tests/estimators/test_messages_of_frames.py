@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from marks import slow
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -95,6 +96,7 @@ def test_text_that_holds_numbers_may_have_bounds(frame):
     assert "age" not in model.learnt_ and "town" in model.learnt_
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("schema", [None, "learn", {"town": "category"}])
 @pytest.mark.parametrize("dtype", UNREADABLE)
 def test_types_of_which_no_cell_can_be_read_are_refused(dtype, schema, frame):
@@ -193,6 +195,7 @@ def comma(column):
     return column.astype(str).str.replace(".", ",")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
 @pytest.mark.parametrize("dtype", ["object", "string", "category"])
 def test_text_where_the_fit_had_numbers_is_named_when_it_predicts(kind, dtype, frame):
@@ -286,6 +289,7 @@ def test_an_array_of_objects_is_told_how_to_stay_a_frame(frame):
     assert set(model.fit(frame, np.arange(N) % 2)[-1].learnt_) == {"passthrough__town", "passthrough__age"}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -341,7 +345,7 @@ class OfArrow:
         return self._frame.__arrow_c_stream__(requested_schema)
 
 
-@pytest.mark.parametrize("made", [pa.Table.from_pandas, OfArrow, OfInterchange])
+@pytest.mark.parametrize("made", [pa.Table.from_pandas, *slow(OfArrow, OfInterchange)])
 def test_frames_of_other_libraries_are_read_as_those_of_pandas(made, rng):
     """In fit, predict, score, plans, schema learning, evaluations, transformers and searches."""
     numbers = {"age": rng.integers(18, 90, 600), "weight": rng.normal(70, 9, 600)}
@@ -505,7 +509,7 @@ def published(rng, n=6000):
     return pd.DataFrame({"area": cells, "rooms": rooms}), 0.07 * area + 8 * rooms + rng.normal(0, 10, n)
 
 
-@pytest.mark.parametrize("made", [lambda X: X.astype({"area": object}), lambda X: X, pl.from_pandas, pa.Table.from_pandas])
+@pytest.mark.parametrize("made", [lambda X: X.astype({"area": object}), pa.Table.from_pandas, *slow(lambda X: X, pl.from_pandas)])
 def test_text_that_holds_numbers_is_read_cell_by_cell(made, rng):
     """As the command line reads it: R2 was .05 where all cells were taken for text."""
     X, price = published(rng)
@@ -598,6 +602,7 @@ def test_columns_with_names_of_ids_are_named_before_the_charge(kind, frame):
         DPLogisticRegression(feature_bounds={"customer_id": (0, N)}).fit(X[["customer_id"]], y)
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:target_bounds is not given")
 @pytest.mark.parametrize("kind", [*ALL, LearnedSchema])
 @pytest.mark.parametrize("n_samples", [3, 31])

@@ -243,6 +243,7 @@ BROKEN = (
 )
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("saddle, error, message", BROKEN)
 @pytest.mark.parametrize("solver", ("sgda", "privatediff"))
 def test_what_is_wrong_with_a_problem_is_said_before_anything_is_paid_for(saddle, error, message, solver, table, monkeypatch):

@@ -28,6 +28,7 @@ def gapped(value):
     return X
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("value", (np.nan, np.inf))
 @pytest.mark.parametrize("kind", (DPLogisticRegression, DPLinearRegression, DPAdditiveClassifier, BoundedScaler))

@@ -40,6 +40,7 @@ def files(tmp_path):
     return tmp_path / "X.npy", tmp_path / "y.npy"
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("cache", ("disk", None))
 @pytest.mark.parametrize("name", MODELS)
 def test_the_report_says_how_often_the_source_is_read(name, cache):

@@ -65,6 +65,7 @@ class Watch:
         monkeypatch.setattr(Oracle, "map_rows", mapping)
 
 
+@pytest.mark.each_value
 @both
 @adjacencies
 @pytest.mark.parametrize("pairs", ((), [("age", "town"), ("age", "income")]))

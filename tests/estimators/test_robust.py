@@ -25,6 +25,7 @@ def table(rng):
     return X, y, np.where(np.arange(4000) % 10 == 0, 8.0, y)
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:threshold=1 is small for a range of y:UserWarning")
 @pytest.mark.parametrize("bounds", (None, (-10.0, 10.0)))
 @pytest.mark.parametrize("loss", KINDS)
@@ -53,6 +54,7 @@ def test_the_threshold_is_in_the_units_of_the_targets(loss, bounds, unit):
     assert model.plan(1000, 3).solver == "gd"
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("loss", KINDS)
 @pytest.mark.parametrize("factor", (16.0, 1 / 64))
 def test_units_of_the_targets_do_not_matter(loss, factor, table):
@@ -104,6 +106,7 @@ def test_a_threshold_that_does_not_reach_from_the_middle_of_the_range_is_named(l
     assert not told() and not told(threshold=3000.0)
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore:threshold=.* is small for a range of y:UserWarning")
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 @pytest.mark.parametrize("loss", KINDS)

@@ -202,6 +202,7 @@ def in_silence(function, *given):
         return function(*given)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("schema", ["learn", CITIES], ids=["learnt", "stated"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_level_that_no_record_has_gets_the_average_effect(family, schema, rng):

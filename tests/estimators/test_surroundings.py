@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import sklearn
 from joblib import parallel_config
+from marks import slow
 from packaging.version import Version
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
@@ -74,6 +75,7 @@ def warned(work):
     return sorted({str(each.message) for each in caught if issubclass(each.category, OutsideGuaranteeWarning)})
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_jobs", (None, 2))
 @pytest.mark.parametrize(
     ("meta", "words"),
@@ -153,7 +155,7 @@ def test_what_the_guarantee_covers_does_not_warn(meta, ledger):
         assert warned(lambda: meta.fit(X, Y)) == []
 
 
-@pytest.mark.parametrize("cv", (3, None, StratifiedKFold(3)), ids=str)
+@pytest.mark.parametrize("cv", (3, *slow(None, StratifiedKFold(3))), ids=str)
 def test_stratified_folds_inside_a_ledger_warn(cv, ledger):
     meta = (
         lambda: GridSearchCV(MODEL, {"alpha": [0.1]}, cv=cv).fit(X, Y),

@@ -51,6 +51,7 @@ def test_without_noise_it_is_the_model_of_scikit_learn(loss, n_classes):
     assert (model.predict(X) == (raw[:, 0] > 0 if n_classes == 2 else raw.argmax(axis=1))).mean() > 0.98
 
 
+@pytest.mark.each_value
 @every_loss
 @pytest.mark.parametrize("solver", ("auto", "objective", "newton", "svrg"))
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
@@ -113,6 +114,7 @@ def test_one_constant_model_where_nothing_can_be_told(rng):
         assert np.mean([fit.predict(X).mean() > 0.8 for fit in fits]) >= 0.75
 
 
+@pytest.mark.each_value
 @every_loss
 @pytest.mark.parametrize("n_classes", (2, 3))
 def test_class_weights_favour_a_class(loss, n_classes, rng):

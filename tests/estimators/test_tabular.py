@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from seeded import fitted
 
 import skdp
@@ -132,7 +133,7 @@ def test_a_table_that_cannot_be_read_is_not_quoted(X):
     assert "record-a1" not in str(caught.value) and "inhomogeneous" not in str(caught.value)
 
 
-@pytest.mark.parametrize("n", (2000, 40_000))
+@pytest.mark.parametrize("n", (2000, *slow(40_000)))
 def test_a_fitted_model_is_saved_and_loaded(n, rng, tmp_path):
     """The chosen estimator keeps nothing that it was lent for the fit."""
     frame, y = table(n, rng)

@@ -10,6 +10,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from matplotlib import pyplot
 from seeded import fitted
 from sklearn.base import clone
@@ -597,7 +598,9 @@ def test_a_missing_matplotlib_is_named(monkeypatch):
         AdditiveDisplay.from_estimator(model())
 
 
-@pytest.mark.parametrize("of_frame", (pd.Timestamp, lambda text: pd.Timestamp(text).to_period("D")), ids=("dates", "periods"))
+@pytest.mark.parametrize(
+    "of_frame", (pd.Timestamp, *slow(lambda text: pd.Timestamp(text).to_period("D"))), ids=("dates", "periods")
+)
 def test_a_learnt_column_of_dates_is_drawn_in_dates(of_frame, rng):
     """Its numbers are seconds since 1970, of its type alone; an axis that leaves matplotlib's dates has the numbers."""
     n = 4000

@@ -275,6 +275,7 @@ def failing(kind):
 FAILURES = ((np.nan, 0.5), (np.inf, 1.0), (-np.inf, 0.0), (1e308, 1.0), (ValueError, 0.5), (SystemExit, 0.5), (None, 0.5))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("table", (np.asarray, pd.DataFrame, pl.DataFrame, sparse.csr_array, sparse.coo_array, list))
 @pytest.mark.parametrize("kind, stands_for", FAILURES, ids=str)
 def test_a_record_without_prediction_counts_as_undecided(kind, stands_for, table):

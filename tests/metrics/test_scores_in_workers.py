@@ -95,7 +95,9 @@ def test_a_scorer_without_a_key_for_workers_is_not_pickled(tmp_path):
             pickle.dumps(dp_scorer("accuracy"))
 
 
-@pytest.mark.parametrize("wrap", (lambda model: model, lambda model: make_pipeline(FunctionTransformer(), model)))
+@pytest.mark.parametrize(
+    "wrap", (lambda model: make_pipeline(FunctionTransformer(), model), pytest.param(lambda model: model, marks=pytest.mark.slow))
+)
 def test_an_evaluation_in_a_worker_is_charged_to_the_ledgers_of_its_model(wrap, ledger):
     model = wrap(PRIVATE).fit(*TABLE)
     with ledger:
@@ -115,7 +117,7 @@ def in_block(path):
 @pytest.mark.parametrize(
     "job",
     (
-        delayed(evaluate)(PUBLIC.fit(*TABLE), *TABLE, metrics="accuracy", epsilon=0.1),
+        pytest.param(delayed(evaluate)(PUBLIC.fit(*TABLE), *TABLE, metrics="accuracy", epsilon=0.1), marks=pytest.mark.slow),
         delayed(dp_accuracy_score)(TABLE[1], np.full(len(X), 0.6), epsilon=0.1),
     ),
     ids=("evaluate", "function"),

@@ -63,6 +63,7 @@ def test_the_sum_over_the_divisor_is_the_weighted_mean_of_the_groups_losses(scor
         assert value == pytest.approx(dual @ losses(saddle, X, targets, primal) - math.log(2), rel=1e-9)
 
 
+@pytest.mark.each_value
 @every_scorer
 @pytest.mark.parametrize("store", (np.asarray, sparse.csr_array), ids=("dense", "CSR"))
 def test_gradients_are_those_of_the_objective(scorer, store, rng):
@@ -87,6 +88,7 @@ def test_the_gradient_of_the_mean_is_that_of_the_largest_loss_where_one_group_ha
     np.testing.assert_allclose(saddle.dual_weights * part.total(np.ones(40)) / (40 * saddle.divisor), excess, rtol=1e-9)
 
 
+@pytest.mark.each_value
 @every_query
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
 @every_scorer
@@ -124,6 +126,7 @@ FINITE = [name for name, X in TABLES.items() if type(X) is np.ndarray and X.dtyp
 FINITE = [name for name in FINITE if np.isfinite(TABLES[name]).all()]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name", FINITE)
 @every_query
 def test_hostile_rows_do_not_exceed_it_either(name, query, rng):

@@ -81,6 +81,7 @@ def asked(monkeypatch):
     return found
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("refit", (True, False))
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
 def test_composition_spends_what_an_independent_program_says(asked, refit, adjacency):
@@ -426,6 +427,7 @@ def test_a_candidate_that_fails_is_the_worst(monkeypatch):
         fitted(mechanism="random_stopping")
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore::skdp.OutsideGuaranteeWarning", "ignore::skdp.WeakPrivacyWarning")
 @pytest.mark.parametrize("mechanism", BOTH)
 @pytest.mark.parametrize("scoring", _search.SCORES)

@@ -79,6 +79,7 @@ def test_hat_columns_are_those_of_numbers_and_short(rng):
     assert np.linalg.norm(part, axis=1).max() <= 1 + 1e-12
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("pairs", ((), PAIRS))
 @pytest.mark.parametrize("intervals, dyadic", ((4, True), (7, True), (4, False), (16, True)))
 def test_rows_of_the_coarse_basis_are_those_of_the_fine_one_times_the_matrix(pairs, intervals, dyadic, rng):

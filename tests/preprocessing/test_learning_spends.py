@@ -41,6 +41,7 @@ def epsilon_of(multipliers, delta):
     return accountant.get_epsilon(delta)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("name, adjacency, epsilon, delta", SETTINGS)
 def test_report_ledger_and_accountant_agree(name, adjacency, epsilon, delta, tmp_path, monkeypatch):
     """Counted: the ones of a record in the first round, and of all columns that may be in the second."""

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from marks import slow
 
 from skdp.preprocessing import _frame_facts as module
 from skdp.preprocessing._cells import bucket_cells, either_cells, number_cells
@@ -161,6 +162,7 @@ def as_in_a_fit():
         yield
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("place", (0, 3))
 @pytest.mark.parametrize("maker", MAKERS)
 def test_a_cell_changes_how_no_other_cell_is_read(maker, place):
@@ -219,7 +221,7 @@ def frames(place, n_frames, rng):
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
-@pytest.mark.parametrize("place", (0, 3))
+@pytest.mark.parametrize("place", (0, *slow(3)))
 def test_the_counts_of_neighbouring_frames_differ_by_at_most_the_sensitivity(place, rng):
     """Both rounds, both adjacencies, with and without a target; some frames reach the bound of the first round."""
     reached, others = 0, [other for other in range(4) if other != place]

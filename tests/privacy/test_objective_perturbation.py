@@ -237,6 +237,7 @@ LAWS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("law", LAWS)
 def test_released_minima_have_the_stated_noise(law, adjacency):

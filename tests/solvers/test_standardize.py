@@ -24,6 +24,7 @@ def shifted(rng, n=4000):
     return 0.12 * (z * (1.0, 0.05, 0.3) + [2.0, -3.0, 1.0]), y
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
 @pytest.mark.parametrize("n_classes", (2, 3))
@@ -73,6 +74,7 @@ def test_without_noise_it_is_scikit_learns_model(fit_intercept, alpha, n_classes
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=0.01)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("storage", (sparse.csr_matrix, sparse.csc_matrix))
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_sparse_tables_give_the_same_model(storage, solver, rng):

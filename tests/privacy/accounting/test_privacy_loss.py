@@ -149,6 +149,7 @@ def test_rounding_of_the_transforms_is_paid_for():
     assert spent_epsilon(schedule, scale, budget) > (1 + 1e-4) * epsilon_by_accountant(schedule, scale, budget, 5e-4)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", (1e-3, 100.0))
 @pytest.mark.parametrize("count, rate", ((1, 3e-6), (1, 0.999), (20_000, 1e-4), (20_000, 0.5)))

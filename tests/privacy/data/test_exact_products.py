@@ -13,6 +13,7 @@ STORAGES = {"C": np.ascontiguousarray, "F": np.asfortranarray, "csr": sparse.csr
 every_storage = pytest.mark.parametrize("storage", STORAGES)
 
 
+@pytest.mark.each_pair
 @every_storage
 @pytest.mark.parametrize("n_features", (1, 2, 7, 784, 8193, 20_000))
 @pytest.mark.parametrize("n_columns", (1, FEW, FEW + 1, 33))

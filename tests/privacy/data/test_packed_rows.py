@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 
 import skdp.preprocessing._additive_basis as additive_basis
 from skdp import DPAdditiveRegressor, DPGradientBoostingClassifier
@@ -141,7 +142,7 @@ def test_public_facts_decide():
         assert not other.packs(10**6)
 
 
-@pytest.mark.parametrize("model", (DPAdditiveRegressor, DPGradientBoostingClassifier))
+@pytest.mark.parametrize("model", (DPAdditiveRegressor, *slow(DPGradientBoostingClassifier)))
 @pytest.mark.filterwarnings("ignore")
 def test_a_fit_to_packed_rows_is_that_to_rows_up_to_their_steps(model, rng, monkeypatch):
     X = rng.uniform(-1, 1, (3000, 3))

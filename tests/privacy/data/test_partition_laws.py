@@ -5,6 +5,7 @@ from itertools import cycle, pairwise
 
 import numpy as np
 import pytest
+from marks import slow
 from partitions import of_cells, partitioned, random_cuts
 from scipy import sparse
 from seeded import fitted
@@ -104,7 +105,7 @@ class Zero:
         return np.zeros(len(X))
 
 
-@pytest.mark.parametrize("storage", ["dense", pytest.param("float32", marks=pytest.mark.exhaustive), "csr"])
+@pytest.mark.parametrize("storage", ["dense", pytest.param("float32", marks=pytest.mark.exhaustive), *slow("csr")])
 def test_sums_over_partitions_are_those_of_the_table(storage, monkeypatch):
     monkeypatch.setattr(training_data, "chunk_rows", lambda d: BLOCK)
     compared = Compared(SumQuery.evaluate)

@@ -88,6 +88,7 @@ def furthest(name, place, storage=np.asarray):
     }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", QUERIES)
 def test_no_record_moves_an_answer_further_than_the_sensitivity_and_some_come_near(name, place):

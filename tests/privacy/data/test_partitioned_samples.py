@@ -51,6 +51,7 @@ def model(solver, **given):
     return DPLogisticRegression(2.0, classes=[0, 1], data_norm=1.0, solver=solver, **given)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("storage", (np.asarray, sparse.csr_array, np.float32), ids=("dense", "csr", "float32"))
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_source_changes_no_bit(solver, storage):

@@ -11,6 +11,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from places import place_of
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor, StackingClassifier, VotingClassifier
@@ -138,10 +139,9 @@ def frames_with(keys, fit):
     found = set()
 
     def watch(frame, event, argument):
-        path = Path(frame.f_code.co_filename)
-        if path.is_relative_to(PACKAGE) and event in ("call", "return"):
-            if any(key in keys for key in held_in(frame, argument) if isinstance(key, bytes)):
-                found.add((path.relative_to(PACKAGE).as_posix(), frame.f_code.co_name))
+        place = place_of(frame.f_code.co_filename) if event in ("call", "return") else None
+        if place is not None and any(key in keys for key in held_in(frame, argument) if isinstance(key, bytes)):
+            found.add((place, frame.f_code.co_name))
 
     threading.setprofile(watch)
     sys.setprofile(watch)
@@ -159,6 +159,7 @@ KEYED = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("where", KEYED)
 @pytest.mark.parametrize("solver", (SGD(3), SVRG(n_epochs=1, n_inner=4)), ids=lambda s: s.name)
 def test_keys_of_samples_stay_where_samples_are_drawn(solver, where, table, monkeypatch):

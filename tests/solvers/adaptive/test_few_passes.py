@@ -98,6 +98,7 @@ def fit(X, y, facts, seed):
     return result
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_classes", (2, 3))
 @pytest.mark.parametrize("kind", ("round", "correlated", "skewed", "unbalanced"))
 def test_few_passes_reach_the_log_loss_of_many(kind, n_classes, monkeypatch):

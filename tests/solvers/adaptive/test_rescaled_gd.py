@@ -92,6 +92,7 @@ PLACES = {"standard": (0, 1), "house prices": (2e5, 8e4), "time": (1.7e9, 1e5), 
 PLACES |= {"denormals": (0, 1e-250), "large": (1e140, 1e139)}
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("level", (0.1, 0.5, 0.95))
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("seed", range(3))

@@ -89,6 +89,7 @@ def test_probabilities_are_calibrated(rng):
     assert recalibrated.intercept_[0] == pytest.approx(0.0, abs=0.1)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("fit_intercept", (True, False))
 @pytest.mark.parametrize("n_classes", (2, 4))
 @pytest.mark.parametrize("alpha", (0.0, 1e-2))
@@ -173,6 +174,7 @@ def test_parameters_out_of_range_are_refused(bad):
         StandardizedGradientDescent(**bad).schedule(problem())
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("fit_intercept", (True, False))
 @pytest.mark.parametrize("epsilon", (1.0, math.inf))
 @pytest.mark.parametrize("d", (1, 3))

@@ -207,6 +207,7 @@ def test_accuracy_on_public_tables(name, epsilon, least):
     assert np.median([r2_score(table.y_test, fit.predict(table.X_test)) for fit in fits]) >= least
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("storage", (sparse.csr_matrix, sparse.csc_matrix, sparse.csc_array))
 @pytest.mark.parametrize("fit_intercept", (True, False))
 @pytest.mark.parametrize("d", (5, 1030))
@@ -282,6 +283,7 @@ def test_parameters_out_of_range_are_refused(bad):
         WhitenedGradientDescent(**bad).schedule(problem())
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("fit_intercept", (True, False))
 @pytest.mark.parametrize("epsilon", (0.05, 1.0, 100.0, math.inf))
 @pytest.mark.parametrize("d", (1, 3))

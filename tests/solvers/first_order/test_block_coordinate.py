@@ -110,6 +110,7 @@ def solver_of(sampling, **parameters):
     return BlockCoordinateDescent(own, blocks=BLOCKS if sampling == "blocks" else None, **parameters)
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 @pytest.mark.parametrize(
     "sampling, case",

@@ -154,6 +154,7 @@ def test_objective_is_within_the_bound_of_the_notes(constraint, noise, rng):
         assert np.mean(gaps) <= 8 * L * mirror.spread / (T + 1) ** 2 + from_noise + 1e-9
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("constraint", SETS, ids=repr)
 @pytest.mark.parametrize("loss", (Logistic(), Multinomial(3), Squared()), ids=lambda loss: loss.name)
 @pytest.mark.parametrize("bounds", (None, 1.5, (3.0, 0.3, 1.5, 0.6)))

@@ -107,6 +107,7 @@ def test_the_optimum_without_noise_is_that_of_the_linear_program(case, solver):
     assert -1e-9 < objective(facts, fitted(facts, y, solver), y) / best - 1 < 1e-2
 
 
+@pytest.mark.each_value
 @cases
 @pytest.mark.parametrize("n_steps", (10, 150))
 def test_the_mean_loss_is_above_the_least_by_no_more_than_the_theorem_says(case, n_steps):
@@ -185,6 +186,7 @@ def test_steps_are_those_of_the_mirror_map_in_its_set(constraint, solver, rng):
     assert all(constraint.contains(point.ravel()) for point in [*asked, result.coef])
 
 
+@pytest.mark.each_value
 @warning
 @pytest.mark.parametrize("case", ("hinge", "absolute"))
 @pytest.mark.parametrize("solver", (GradientDescent(2000), SGD(2000, batch_size=N)), ids=str)

@@ -43,6 +43,7 @@ def test_answers_are_divided_by_the_expected_size(rng):
     assert ours.n_iter == 6
 
 
+@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 @pytest.mark.parametrize(("n_classes", "storage"), [(2, np.asarray), (3, sparse.csr_array), (2, sparse.csc_array)])
 def test_optimum_without_noise_is_scikit_learns(n_classes, storage, rng):

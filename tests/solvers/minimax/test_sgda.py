@@ -124,6 +124,7 @@ def test_full_batches_spend_the_budget_exactly(adjacency):
     assert k * math.sqrt(count) / multiplier == pytest.approx(gaussian_mu(1.0, 1e-7), rel=1e-6)
 
 
+@pytest.mark.each_value
 @both
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("batch_size", (None, 200))
