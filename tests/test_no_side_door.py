@@ -26,7 +26,6 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 import skdp.estimators
-from skdp._data_validation import Facts
 from skdp.data import chunks
 from skdp.estimators import (
     DPAdditiveClassifier,
@@ -35,7 +34,6 @@ from skdp.estimators import (
     DPGradientBoostingRegressor,
 )
 from skdp.estimators._base import DPEstimator
-from skdp.estimators._needs_memory import need_of_memory
 from skdp.estimators._tabular import TabularModel
 from skdp.estimators.additive._inferred import independent
 from skdp.estimators.boosting import _rule
@@ -91,7 +89,6 @@ def every_estimator():
 
 
 ESTIMATORS = list(every_estimator())
-every = pytest.mark.parametrize("estimator", ESTIMATORS)
 
 
 def leading_estimators():
@@ -105,6 +102,10 @@ def leading_estimators():
 
 
 LEADING = list(leading_estimators())
+every = pytest.mark.parametrize(
+    "estimator", [pytest.param(*p.values, id=p.id, marks=() if p in LEADING else pytest.mark.slow) for p in ESTIMATORS]
+)
+IN_MEMORY = {"skgd", "objective", "output"}  # solvers that need a table in memory
 
 
 def storages_of(estimator, names):
@@ -173,10 +174,9 @@ def frames_with_data(estimator, X, y, table=None, **more):
     found, validated = set(), []
 
     def watch(frame, event, argument):
-        path = frame.f_code.co_filename
-        if not path.startswith(str(PACKAGE)):
+        name = place_of(frame.f_code.co_filename)
+        if name is None or event not in ("call", "return"):
             return
-        name = Path(path).relative_to(PACKAGE).as_posix()
         if name == "privacy/data/training_data.py" and frame.f_code.co_name == "_clip" and event == "return":
             rows = frame.f_locals["self"]
             guarded.extend([*stored_arrays(rows._blocks.table), rows._y])  # what it holds may be a copy
@@ -185,7 +185,7 @@ def frames_with_data(estimator, X, y, table=None, **more):
         if name == "privacy/data/binned_records.py" and frame.f_code.co_name in ("__init__", "grown") and event == "return":
             rows = frame.f_locals["self" if frame.f_code.co_name == "__init__" else "table"]
             guarded.extend([rows._bins, rows._scores, rows._base, rows._trees])
-        if not validated or name.startswith(TRUSTED) or event not in ("call", "return"):
+        if not validated or name.startswith(TRUSTED):
             return
         if event == "return" and frame.f_code.co_name == "fit":
             return  # entered with X and y, before validation
@@ -310,19 +310,12 @@ def in_partitions(estimator, X, y):
     return chunks(lambda: (tuple(column[s : s + 100] for column in columns) for s in range(0, 300, 100)))
 
 
-def taking_partitions():
-    """Those of the leading estimators whose plan takes a table in partitions."""
-    for estimator in (p.values[0] for p in LEADING):
-        if not need_of_memory(estimator._task().plan_of(Facts(300, 3, classes=np.array([0, 1]))).schedule):
-            yield estimator
-
-
 def named(value):
     """Name of an estimator or a storage."""
     return value if isinstance(value, str) else f"{type(value).__name__}-{value.solver.name}"
 
 
-PARTITIONED = list(taking_partitions())
+PARTITIONED = [p.values[0] for p in LEADING if p.values[0].solver.name not in IN_MEMORY]
 WAYS_IN_PARTITIONS = {
     "table": lambda rows: rows._engine._partitions[1].rows[0]._blocks.table,
     "part": lambda rows: stored_arrays(rows._engine._partitions[1].chunks[0].X)[0][1:],

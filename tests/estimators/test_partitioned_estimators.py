@@ -1,7 +1,5 @@
 """Every estimator and solver on tables in partitions: the same bits as in memory, or a refusal before the table is read."""
 
-from functools import cache
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +10,7 @@ from scipy.sparse import csr_array
 import skdp.estimators
 from skdp._data_validation import Facts
 from skdp.data import chunks
-from skdp.estimators._needs_memory import need_of_memory, solvers_in_partitions
+from skdp.estimators._needs_memory import solvers_in_partitions
 from skdp.estimators.additive._base import ColumnModel
 from skdp.privacy.data import summation
 from skdp.solvers import SOLVERS
@@ -56,30 +54,16 @@ def made(name, solver, kind, **more):
     return of_kind(getattr(skdp.estimators, name)(**{"solver": brief(SOLVERS[solver]), **GIVEN.get(name, {}), **more}), kind)
 
 
-@cache
-def schedule_of(case):
-    """What a fit of the table will release."""
-    labels = labels_of(case[2])
-    return made(*case)._task().plan_of(Facts(N, D, classes=None if labels == "numbers" else np.unique(Y[labels]))).schedule
-
-
-def caches_of(case):
-    """Samples need a kept copy."""
-    return ("disk",) if schedule_of(case).samples else ("disk", None)
-
-
-def taken():
-    """Those whose plan takes partitions."""
-    return [case for case in ESTIMATORS if case not in REFUSED]
-
-
-def refused():
-    """Those whose plan needs a table in memory."""
-    return [case for case in ESTIMATORS if need_of_memory(schedule_of(case))]
-
-
 ESTIMATORS = list(estimators())
-REFUSED = refused()
+REFUSED = [case for case in ESTIMATORS if case[1] in REASONS]
+TAKEN = [case for case in ESTIMATORS if case[1] not in REASONS]
+
+
+def kept(case, cache):
+    """Where the copy is kept: samples need one."""
+    labels = labels_of(case[2])
+    facts = Facts(N, D, classes=None if labels == "numbers" else np.unique(Y[labels]))
+    return "disk" if made(*case)._task().plan_of(facts).schedule.samples else cache
 
 
 def columns_of(kind):
@@ -103,10 +87,10 @@ def table_of(stored, kind, length=1000, **given):
     "name, solver, kind, adjacency, storage, cache",
     pairwise(
         (*case, adjacency, storage, cache)
-        for case in taken()
+        for case in TAKEN
         for adjacency in ("replace_one", "zero_out")
         for storage in TABLES
-        for cache in caches_of(case)
+        for cache in ("disk", None)
     ),
 )
 def test_the_same_bits_as_in_memory(name, solver, kind, adjacency, storage, cache):
@@ -116,7 +100,7 @@ def test_the_same_bits_as_in_memory(name, solver, kind, adjacency, storage, cach
     with reproducible_noise(0):
         memory = made(*case, **given).fit(stored, **in_memory)
     with reproducible_noise(0):
-        model = made(*case, **given).fit(table_of(stored, kind, cache=cache))
+        model = made(*case, **given).fit(table_of(stored, kind, cache=kept(case, cache)))
     assert np.array_equal(released_by(model), released_by(memory))
     for attribute in ("intercept_", "dual_", "group_weights_", "groups_", "group_sizes_", "feature_names_in_", "classes_"):
         assert np.array_equal(getattr(model, attribute, None), getattr(memory, attribute, None))

@@ -1,7 +1,8 @@
 """scikit-learn's own checks, at epsilon 1 and without noise: none is expected to fail.
 
 With noise they all run with reproducible noise; for the estimators to start with they also run as they are, but for those that
-compare fits. Without noise, those run that judge a fit. Estimators with noise and other parameters than the defaults are slow.
+compare fits. Without noise, those run that judge a fit. Quick are those with reproducible noise of the estimators to start with;
+`test_conformance.py` has laws of the others.
 """
 
 import math
@@ -127,9 +128,15 @@ def judges(name):
     return name in COMPARING or name.startswith(("check_class", "check_regress", "check_methods"))
 
 
-def checks_of(estimators, wanted=lambda name: True):
-    pairs = [pair for estimator in estimators for pair in estimator_checks_generator(estimator)]
-    return pytest.mark.parametrize("estimator, check", [pair for pair in pairs if wanted(name_of(pair[1]))], ids=name_of)
+def checks_of(estimators, wanted=lambda name: True, quick=()):
+    """Checks of estimators; those that are not among the quick ones are slow."""
+    cases = [
+        pytest.param(*pair, marks=() if estimator in quick else pytest.mark.slow)
+        for estimator in estimators
+        for pair in estimator_checks_generator(estimator)
+        if wanted(name_of(pair[1]))
+    ]
+    return pytest.mark.parametrize("estimator, check", cases, ids=name_of)
 
 
 def holds_with_noise(name):
@@ -164,18 +171,11 @@ def test_with_noise(estimator, check):
 
 
 with reproducible_noise(SEED):  # where the tag is off
-    ALL_CHECKS, ALL_CHECKS_OF_OTHERS = checks_of(PLAIN), checks_of(OTHERS)
+    ALL_CHECKS = checks_of(PLAIN + OTHERS, quick=FIRST)
 
 
 @ALL_CHECKS
 def test_with_reproducible_noise(estimator, check):
-    with reproducible_noise(SEED):
-        check(estimator)
-
-
-@pytest.mark.slow
-@ALL_CHECKS_OF_OTHERS
-def test_with_reproducible_noise_and_other_parameters(estimator, check):
     with reproducible_noise(SEED):
         check(estimator)
 
