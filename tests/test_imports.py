@@ -39,7 +39,6 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_commands": {"data", "_files", "_model_files", "estimators", "inspection", "metrics", "preprocessing", "solvers"},
     "_progress": set(),
     "_version": set(),
-    "_software": set(),
     "_scikit_learn": set(),
     "inspection": {"_label_types", "_plots", "_scikit_learn"},
     "model_selection": {

@@ -12,12 +12,13 @@ from skdp.metrics._definition import MetricDefinition
 from skdp.metrics._evaluation import Evaluation
 from skdp.metrics._evaluation_plan import EvaluationPlan
 from skdp.metrics._noisy_table import WIDEST
+from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.scored_records import ScoredRecords
+from skdp.privacy.data.summation import summation_error
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.privacy.ledger.charging import paying
 from skdp.privacy.noise.source import NoiseSource
-from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import SumQuery
 from skdp.privacy.schedule import Gaussian, Laplace, Release, Schedule
 
@@ -93,14 +94,18 @@ class EvaluationKind(ABC):
         queries = self.queries(laplace)
         mechanisms = (Laplace(1 / share) if laplace else Gaussian(share**-0.5) for share in self.shares)
         releases = (Release(type(q), noise, q.clip_norm, q.size) for q, noise in zip(queries, mechanisms, strict=True))
+        schedule = Schedule(tuple((1, release) for release in releases))
+        budget = replace(budget, delta=0.0) if laplace else budget
         return EvaluationPlan(
-            n_samples,
-            replace(budget, delta=0.0) if laplace else budget,
-            Schedule(tuple((1, release) for release in releases)),
-            title=self.title,
-            reason=self.reason,
-            unit=self.unit,
-            assumption=self.assumption,
+            self.title,
+            self.reason,
+            self.unit,
+            self.assumption,
+            schedule=schedule,
+            budget=budget,
+            n_samples=n_samples,
+            scale=calibrate(schedule, budget),
+            summation_error=summation_error(n_samples, False),
             changes=tuple(query.l1_sensitivity(budget.adjacency) for query in queries) if laplace else (),
         )
 
@@ -153,8 +158,8 @@ def run_evaluation(
     _warn_of_noise(kind.metric_noise(plan), plan)
     source = NoiseSource(random_state)
     report = plan.report(tuple(metric.name for metric in metrics), model, source, disjoint=disjoint)
-    plan.pay(report)
-    oracle = Oracle(records, plan.schedule, plan.budget, plan.scale, source)
+    plan.pay(report, source)
+    oracle = plan.oracle(records, source)
     table = kind.release(oracle.ask, plan)
     oracle.finish()
 

@@ -141,8 +141,7 @@ class ReleasePlan:
         if not self.budget.private or isinstance(mechanism, Curve):  # whose proof covers rounding
             return 0.0
         if isinstance(mechanism, Laplace):
-            scale = self.scale * mechanism.weight
-            return IntegerLaplace.calibrated(sensitivity=change, scale=scale).scale / (change * scale) - 1
+            return self.integer_noise(release, change).scale / (change * self.scale * mechanism.weight) - 1
         sensitivity = query.relative_sensitivity[self.budget.adjacency]
         if isinstance(mechanism, Selection):  # in the units of its relative sensitivity
             scale = self.scale * mechanism.weight
@@ -161,6 +160,11 @@ class ReleasePlan:
             summation_error=self.summation_error * relative,
         )
         return noise.std / (nominal * clip_norm) - 1
+
+    def integer_noise(self, release: Release, change: int) -> IntegerLaplace:
+        """Return the noise of a Laplace release whose integers one record changes by ``change``."""
+        assert isinstance(release.mechanism, Laplace)
+        return IntegerLaplace.calibrated(sensitivity=change, scale=self.scale * release.mechanism.weight)
 
     @property
     def lines(self) -> tuple[ReleaseLine, ...]:

@@ -32,6 +32,7 @@ from skdp.privacy import release_plan
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.accounting.noise_calibration import spent_epsilon
 from skdp.privacy.errors import OutsideGuaranteeWarning
+from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries.column_histograms import EVEN_BINS, FEW_BINS, NUMBER_BINS, integers_between, octave_bins
 from skdp.testing import reproducible_noise
@@ -107,6 +108,14 @@ def test_a_frame_of_text_needs_no_types(frame):
     rows = model.transform(text)
     np.testing.assert_array_equal(rows[41:], model.transform(plain)[41:])
     assert np.isfinite(rows).all() and (np.linalg.norm(rows, axis=1) <= 1 + 1e-12).all()
+
+
+def test_the_report_states_the_noise_of_the_first_release(frame, monkeypatch):
+    """With what covers rounding."""
+    stds, honest = [], GridGaussian.add_to
+    monkeypatch.setattr(GridGaussian, "add_to", lambda noise, *given: stds.append(noise.std) or honest(noise, *given))
+    line = learnt(frame).privacy_report_.releases[0]
+    assert stds[0] == pytest.approx(line.noise_multiplier * line.clip_norm * (1 + line.rounding_allowance), rel=1e-12)
 
 
 @pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
