@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from skdp.preprocessing._additive_basis import AdditiveBasis, TermValues
+from skdp.preprocessing._additive_basis import AdditiveBasis, Term, TermValues
 from skdp.preprocessing._schema import Number
 from skdp.privacy.data.bins import EDGES, Bins, ColumnBins
 
-__all__ = ["bin_effects", "bins_of", "bins_of_values"]
+__all__ = ["bin_effects", "bin_places", "bins_of", "bins_of_values"]
 
 
 def bins_of(basis: AdditiveBasis) -> Bins:
     """Return what maps rows of a basis without pairs to bins of its columns."""
-    return Bins(tuple(_of_column(basis, name, place) for place, name in enumerate(basis.facts.columns)))
+    return Bins(tuple(_of_column(basis, term) for term in basis.terms[: len(basis.facts.columns)]))
 
 
 def bins_of_values(bins: Bins, place: int, values: TermValues) -> np.ndarray:
@@ -59,15 +59,37 @@ def bin_effects(basis: AdditiveBasis, bins: Bins, coef: np.ndarray) -> list[np.n
     return [_effects(basis, column, place, coef) for place, column in enumerate(bins.columns)]
 
 
+def bin_places(basis: AdditiveBasis, term: Term) -> np.ndarray:
+    """Return the centres of the bins of a number, from 0 at its lower bound to 1; missing cells lie where its value is 0.
+
+    Parameters
+    ----------
+    basis : AdditiveBasis
+        The basis.
+    term : Term
+        The term of the number.
+
+    Returns
+    -------
+    ndarray of shape (n_bins,)
+        Places.
+    """
+    return _places(_of_column(basis, term))
+
+
+def _places(column: ColumnBins) -> np.ndarray:
+    assert column.ends is not None
+    low, high = column.ends
+    ends = np.concatenate([[0.0], EDGES, [1.0]])
+    centres = (ends[:-1] + ends[1:]) / 2
+    return np.append(centres, np.clip(-low / (high - low), 0.0, 1.0)) if column.missing else centres
+
+
 def _effects(basis: AdditiveBasis, column: ColumnBins, place: int, coef: np.ndarray) -> np.ndarray:
     of_indicators = coef / basis.length_in_force
     if column.ends is None:
         return of_indicators[:, column.first : column.stop]
-    (name,), (low, high) = basis.terms[place].names, column.ends
-    ends = np.concatenate([[0.0], EDGES, [1.0]])
-    centres = (ends[:-1] + ends[1:]) / 2
-    if column.missing:  # such cells lie where the scaled value is 0
-        centres = np.append(centres, np.clip(-low / (high - low), 0.0, 1.0))
+    (name,), (low, high), centres = basis.terms[place].names, column.ends, _places(column)
     values = TermValues(basis.terms[place], None, low + (high - low) * centres, 2 * centres - 1 if basis.n_intervals else None)
     found = basis.raw(values, coef).T
     facts = basis.facts.columns[name]
@@ -82,8 +104,8 @@ def _effects(basis: AdditiveBasis, column: ColumnBins, place: int, coef: np.ndar
     return found
 
 
-def _of_column(basis: AdditiveBasis, name: str, place: int) -> ColumnBins:
-    facts, term = basis.facts.columns[name], basis.terms[place]
+def _of_column(basis: AdditiveBasis, term: Term) -> ColumnBins:
+    facts = basis.facts.columns[term.names[0]]
     first, stop = term.columns.start, term.columns.stop
     if not isinstance(facts, Number):
         return ColumnBins(first, stop)

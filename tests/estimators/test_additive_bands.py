@@ -81,8 +81,11 @@ def test_columns_that_matter_are_told_from_one_that_does_not(kind):
     assert list(found) == list(model.shape_functions_)
     pvalues = [test.pvalue for test in found.values()]
     assert pvalues[2] < 0.01 < pvalues[3]
-    hats = [len(model.basis_.knots_of(name)) for name in found]
-    assert [test.df[0] for test in found.values()] == [size - 1 for size in hats]
+    curves = [
+        model.basis_.of_term(term, {term.names[0]: model.basis_.grid(term.names[0], fine=False)}) for term in model.basis_.terms
+    ]
+    bends = [np.diff(rows @ model.coef_.ravel()[term.columns]) for rows, term in zip(curves, model.basis_.terms, strict=True)]
+    assert [test.df[0] for test in found.values()] == [np.sum(np.abs(steps) > 1e-12) for steps in bends]  # none where nobody is
 
 
 @pytest.mark.parametrize("kind", (DPAdditiveClassifier, *slow(DPAdditiveRegressor, DPGradientBoostingRegressor)))

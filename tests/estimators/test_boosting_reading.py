@@ -22,7 +22,7 @@ from skdp import (
 from skdp.data import chunks
 from skdp.estimators.boosting import _trees
 from skdp.estimators.boosting._reading import RAREST, TreeReader
-from skdp.estimators.boosting._trees import Background, Trees
+from skdp.estimators.boosting._trees import Background, Trees, drawn
 from skdp.inspection import AdditiveDisplay
 from skdp.privacy.data.bins import EDGES, Bins, ColumnBins
 
@@ -330,3 +330,44 @@ def test_the_effect_of_missing_cells_is_read_tested_and_drawn(kind, n_classes, g
     assert [tick.get_text() for tick in display.axes_[2].get_xticklabels()] == ["0", "1", "missing"]
     one = AdditiveDisplay.from_estimator(model, features=["lab"], target=2) if n_classes == 3 else display
     assert np.ndim(one.functions[0].missing) == 1
+
+
+@pytest.mark.parametrize("kind", (DPGradientBoostingClassifier, DPGradientBoostingRegressor))
+def test_trees_and_curves_give_what_no_record_had_what_records_had(kind, rng):
+    """Over 3 fits, deviations at a town and an age that nobody had, against those at ages that are there."""
+    n = 8000
+    frame = pd.DataFrame({"age": rng.integers(18, 66, n), "town": rng.choice(["Ulm", "Bonn"], n)})
+    risk = 0.06 * (frame["age"] - 40) + (frame["town"] == "Ulm") + rng.logistic(size=n)
+    columns = {
+        "age": {"kind": "number", "bounds": [0, 120]},
+        "town": {"kind": "category", "categories": ["Ulm", "Bonn", "Kiel"]},
+    }
+    classes = kind is DPGradientBoostingClassifier
+    facts = {"classes": [0, 1]} if classes else {"target_bounds": (-8.0, 8.0)}
+    there = pd.DataFrame({"age": [20, 30, 40, 50, 60], "town": "Ulm"})
+    beyond = pd.DataFrame({"age": [40, 40, 100], "town": ["Kiel", None, "Ulm"]})
+    known, unknown = [], []
+    for seed in range(3):
+        model = fitted(kind(5.0, schema={"columns": columns}, **facts), frame, (risk > 0) * 1 if classes else risk, seed=seed)
+        assert model.trees_ is not None and set(model.hardly_seen_) == {"age", "town"}
+        known.append(np.ravel(model._raw(there)))
+        with pytest.warns(UserWarning, match="X has what no training record had"):
+            unknown.append(np.ravel(model._raw(beyond)))
+            total = model.explain(beyond).sum(axis=1) + model.baseline_
+        assert total == pytest.approx(unknown[-1], abs=1e-4)
+    assert np.std(unknown, axis=0).max() <= 3 * np.std(known, axis=0).max()
+    assert np.mean(unknown, axis=0)[:2] == pytest.approx(np.mean(known, axis=0)[2] - 0.5, abs=0.3)
+
+
+def test_levels_like_others_are_their_average_over_many_trees():
+    """Trees of one split each, at random: over 1000 trees, a level with weights of two others adds the mean of what they add."""
+    rng, levels = np.random.default_rng(0), np.array([[1, 0, 0], [0, 1, 0], [0.25, 0.75, 0]])
+    bins = Bins((ColumnBins(0, 3), ColumnBins(3, 5)))
+    sides = rng.random((1000, 1, 3)) < 0.5
+    values = rng.normal(size=(1000, 1, 2)).astype(np.float32)
+    background = Background(np.ones(5, dtype=np.float32), np.ones(1000, dtype=np.float32), 1.0, 1.0)
+    trees = Trees(bins, np.zeros((1000, 1), dtype=np.uint8), np.packbits(sides, axis=2), values, background)
+    cells = np.array([[0, 1, 2], [0, 0, 0]])
+    found = trees.like(0, drawn(levels, 1000)).predicted(cells, 3)[:, 0]
+    assert found[:2] == pytest.approx(trees.predicted(cells, 3)[:2, 0])
+    assert found[2] == pytest.approx(levels[2, :2] @ found[:2], abs=4 * np.sqrt(1000 * 0.25 * 0.75))  # four deviations

@@ -1,7 +1,7 @@
 """Read the columns of the training table of an additive model, as a whole or part by part."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,9 +15,10 @@ from skdp._extra_facts import ExtraFacts
 from skdp._validation import column_labels
 from skdp.data import Table
 from skdp.estimators.additive._inferred import ALIKE, fitted_first, independent
+from skdp.estimators.additive._support import Support
 from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
 from skdp.preprocessing._knot_placement import finest
-from skdp.preprocessing._parts import HardlySeen
+from skdp.preprocessing._parts import Shares
 from skdp.privacy.data.partition import in_storage
 
 __all__ = ["Additive", "FunctionReader", "columns_of", "labels_of_columns", "number_of_records", "training_columns"]
@@ -33,13 +34,13 @@ class Additive(ExtraFacts):
         The basis functions: with even knots in `Facts` and `Problem`, and with the released knots, if any, in `SolverResult`.
     inference : bool, default=False
         Whether only the functions that are linearly independent are fitted.
-    hardly_seen : dict, default={}
-        In `SolverResult`, what hardly any record has, by column.
+    in_bins : dict, default={}
+        In `SolverResult`, shares of the bins of each column, if they were released.
     """
 
     basis: AdditiveBasis
     inference: bool = False
-    hardly_seen: dict[str, list[HardlySeen]] = field(default_factory=dict)
+    in_bins: Mapping[str, Shares] = field(default_factory=dict)
 
     @property
     def behind(self) -> AdditiveBasis:
@@ -70,6 +71,10 @@ class Additive(ExtraFacts):
         if not self.inference:
             return rows
         return rows[:, independent(basis) if self.front is None else fitted_first(basis)]
+
+    def supported(self, found: Mapping[str, Support]) -> "Additive":
+        """Return what a fit holds beside the coefficients, without effects of which the releases tell next to nothing."""
+        return self
 
     @property
     def n_columns(self) -> int:

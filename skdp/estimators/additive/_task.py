@@ -27,7 +27,7 @@ from skdp.estimators.additive._reading import (
     training_columns,
 )
 from skdp.estimators.additive._smoothing import smoothed
-from skdp.estimators.additive._support import supported
+from skdp.estimators.additive._support import supported, supports
 from skdp.estimators.additive._terms import (
     Shapes,
     check_monotone,
@@ -236,15 +236,16 @@ class AdditiveTask(Task):
         additive = Additive.of(plan.problem)
         if additive.front is not None:
             additive = replace(additive, basis=release_knots(plan.problem, additive.basis, oracle, additive.inference))
-        result = smoothed(additive.basis, super().solved(plan, oracle, rng))
-        if not self.inference and self._judges_support(plan):
-            result, hardly_seen = supported(additive.basis, result, self.counted)
-            additive = replace(additive, hardly_seen=hardly_seen)
-        return replace(result, extra=additive)
+        return replace(smoothed(additive.basis, super().solved(plan, oracle, rng)), extra=additive)
 
-    def _judges_support(self, plan: Plan) -> bool:
-        """Return whether effects of which the releases tell next to nothing are taken out of the functions."""
-        return True
+    def supported(self, plan: Plan, result: SolverResult, facts: Facts) -> tuple[SolverResult, dict[str, Any]]:
+        """Return the model without effects of levels and ranges that hardly any record has, and an attribute that names them."""
+        if self.inference:
+            return result, {"hardly_seen_": {}}
+        additive = Additive.of(result)
+        found = supports(additive.basis, result.moments, self.counted, additive.in_bins)
+        result = replace(supported(additive.basis, result, found), extra=additive.supported(found))
+        return result, {"hardly_seen_": {name: support.hardly_seen for name, support in found.items()}}
 
     def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **fields: Any) -> Problem:
         if self.monotone and loss.n_outputs > 1:
@@ -274,7 +275,6 @@ class AdditiveTask(Task):
         if directions := monotone_directions(self.monotone, basis.facts):
             shapes = Shapes(basis, np.atleast_2d(model["coef_"]), noise, directions)
             model["coef_"] = monotone_coefficients(shapes).reshape(model["coef_"].shape)
-        model["hardly_seen_"] = Additive.of(result).hardly_seen
         return {**model, "basis_": basis, **({} if noise is None else {"noise_": noise})}
 
 

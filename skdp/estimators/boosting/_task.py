@@ -1,5 +1,6 @@
 """Define the task of gradient boosting: an additive model, then trees."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -9,11 +10,14 @@ from skdp._data_validation import Facts
 from skdp._validation import check_class_weight
 from skdp.estimators._plan import Plan
 from skdp.estimators.additive._reading import Additive
+from skdp.estimators.additive._support import Support
 from skdp.estimators.additive._task import AdditiveTask
 from skdp.estimators.boosting._rule import LARGEST_RESIDUAL, Rule, least_ratio, rule_of
-from skdp.estimators.boosting._trees import Background, ColumnGains, Marginals, Tree, Trees
-from skdp.preprocessing._bins import bin_effects, bins_of
+from skdp.estimators.boosting._trees import Background, ColumnGains, Marginals, Tree, Trees, drawn
+from skdp.preprocessing._bins import bin_effects, bin_places, bins_of
+from skdp.preprocessing._parts import Shares
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
+from skdp.privacy.data.bins import EDGES
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import BinCounts, LeafSums, Loss, ResidualSum, TreeWeight
 from skdp.solvers import Problem, SolverResult
@@ -43,6 +47,23 @@ class Boosted(Additive):
     rule: Rule | None = None
     trees: Trees | None = None
     offset: Any = 0.0
+
+    def supported(self, found: Mapping[str, Support]) -> "Boosted":
+        """Return the same, with trees in which bins without records take the sides of others."""
+        trees = self.trees
+        for place, term in enumerate(self.basis.terms):
+            if trees is None or (support := found.get(term.names[0])) is None:
+                continue
+            if support.ends is not None:
+                low, high = self.basis.knots_of(term.names[0])[list(support.ends)]
+                centres = bin_places(self.basis, term)[: EDGES.size + 1]
+                bins = np.arange(trees.bins.sizes[place])
+                inside = bins[: centres.size][(low <= centres) & (centres <= high)]
+                bins[: centres.size] = np.clip(bins[: centres.size], inside[0], inside[-1])
+                trees = trees.like(place, bins)
+            elif support.levels is not None:
+                trees = trees.like(place, drawn(support.levels, len(trees.columns)))
+        return replace(self, trees=trees)
 
 
 class BoostedTask(AdditiveTask):
@@ -83,12 +104,8 @@ class BoostedTask(AdditiveTask):
         result, boosted = super().solved(plan, oracle, rng), Boosted.of(plan.problem) if _has_trees(plan) else None
         if boosted is None:
             return result
-        trees, offset = Boosting(plan, oracle, rng, result).trees()
-        return replace(result, extra=replace(boosted, trees=trees, offset=offset))
-
-    def _judges_support(self, plan: Plan) -> bool:
-        # Trees correct what noise adds to the functions that they follow: on bike R2 fell by .02 without these effects.
-        return not _has_trees(plan)
+        trees, offset, in_bins = Boosting(plan, oracle, rng, result).trees()
+        return replace(result, extra=replace(boosted, trees=trees, offset=offset, in_bins=in_bins))
 
     def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         model = super().model(plan, result, facts)
@@ -180,8 +197,8 @@ class Boosting:
             for _, release in plan.schedule.entries
         }
 
-    def trees(self) -> tuple[Trees, np.ndarray]:
-        """Return the trees and an offset.
+    def trees(self) -> tuple[Trees, np.ndarray, dict[str, Shares]]:
+        """Return the trees, an offset, and the released shares of bins.
 
         Returns
         -------
@@ -189,11 +206,14 @@ class Boosting:
             The trees, with their weight.
         offset : ndarray of shape (n_outputs,)
             What is added to all raw predictions.
+        in_bins : dict of Shares
+            By column.
         """
         rule, n, loss = self._rule, self._problem.n_samples, self._problem.loss
         self._oracle.bin_rows(self._bins, self._coef)
         effects, counts = bin_effects(self._basis, self._bins, self._problem.unpack(self._coef)[0]), BinCounts(self._bins.sizes)
-        marginals = Marginals(self._bins, self._oracle.ask(counts), self._noise_of(counts), n, effects)
+        answer, noise_of_bins = self._oracle.ask(counts), self._noise_of(counts)
+        marginals = Marginals(self._bins, answer, noise_of_bins, n, effects)
         gains, weights = ColumnGains(len(self._bins.sizes)), marginals.weights
         step, made = rule.step(self._problem.signal_to_noise / np.sqrt(rule.share), n), []
         spread: list[float] = []
@@ -212,7 +232,10 @@ class Boosting:
         shares = np.concatenate(marginals.shares).astype(np.float32)
         background = Background(shares, np.array(spread, dtype=np.float32), rule.curvature, step)
         weight = self._weight()
-        return self._gathered(made, background).scaled(weight), self._offset(weight)
+        parts = np.split(answer / n, np.cumsum(self._bins.sizes)[:-1])
+        in_bins = [Shares(part, np.full(part.size, noise_of_bins / n)) for part in parts]
+        columns = dict(zip(self._basis.facts.columns, in_bins, strict=True))
+        return self._gathered(made, background).scaled(weight), self._offset(weight), columns
 
     def _offset(self, weight: float) -> np.ndarray:
         """Return the mean residual, shrunk by what noise adds to its square; 0 if none is released."""
