@@ -9,7 +9,7 @@ import pytest
 from seeded import fitted as seeded_fit
 
 from skdp import DPAdditiveClassifier
-from skdp.estimators.additive import _base, _smoothing
+from skdp.estimators.additive import _smoothing, _task
 from skdp.preprocessing import AdditiveBasis, Schema
 from skdp.preprocessing._schema import LearntScale, Number
 from skdp.privacy.queries import Standardization
@@ -131,7 +131,7 @@ def test_curves_are_nearer_to_those_without_noise(epsilon, monkeypatch):
     errors = {}
     for way in ("smoothed", "as released"):
         if way == "as released":
-            monkeypatch.setattr(_base, "smoothed", lambda basis, result: result)
+            monkeypatch.setattr(_task, "smoothed", lambda basis, result: result)
         models = [seeded_fit(DPAdditiveClassifier(epsilon, **given), X, y, seed=seed) for seed in range(8)]
         errors[way] = np.mean([np.square(m.shape_functions_["x0"].values - exact["x0"].values).mean() for m in models])
     assert errors["smoothed"] < 0.9 * errors["as released"]
@@ -142,7 +142,7 @@ def test_it_needs_noise_of_known_curvature(monkeypatch):
     X, seen = rng.random((1000, 2)), []
     y = (X[:, 0] + rng.random(1000) > 1).astype(int)
     monkeypatch.setattr(
-        _base,
+        _task,
         "smoothed",
         lambda basis, result: (seen.append(result.noise is not None and result.noise.steps is not None), result)[1],
     )
