@@ -361,3 +361,70 @@ def test_predictions_agree_with_scores_and_probabilities(name):
         np.testing.assert_allclose(shares.sum(axis=1), 1)
         np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(FRAME))
         np.testing.assert_allclose(np.exp(model.predict_log_proba(FRAME)), shares, rtol=1e-9)
+
+
+OPTIONS = {  # another value than the default of every parameter
+    "adjacency": "zero_out",
+    "delta": 1e-7,
+    "epsilon": 2.5,
+    "random_state": 7,
+    "verbose": 2,
+    "feature_bounds": 3.0,
+    "schema": {"columns": {name: {"kind": "number", "bounds": [-1, 1]} for name in COLUMNS}},
+    "alpha": 0.375,
+    "data_norm": 1.5,
+    "solver": "gd",
+    "clip_norm": 0.625,
+    "classes": ["no", "yes"],
+    "target_bounds": (-3.0, 3.0),
+    "fit_intercept": False,
+    "intercept_scaling": 0.25,
+    "class_weight": {"yes": 2.5},
+    "max_sample_weight": 2.5,
+    "l1_ratio": 0.5,
+    "inference": True,
+    "loss": "huber",
+    "interactions": [(0, 1)],
+    "knots": 5,
+    "monotone": {0: 1},
+    "constraint": "box",
+    "radius": 0.75,
+    "threshold": 0.5,
+    "class_balance": 0.5,
+    "hidden_layer_sizes": (4,),
+    "positive_rate": 0.25,
+    "scorer": "mlp",
+    "quantile": 0.75,
+}
+OTHER_VALUES = {  # where an estimator takes another one
+    ("DPLinearSVC", "loss"): "squared_hinge",
+    ("DPAUCMaximizer", "solver"): "sgda",
+    ("DPGroupDROClassifier", "solver"): "privatediff",
+    ("DPMinimax", "solver"): "privatediff",
+    ("DPConstrainedClassifier", "fit_intercept"): True,
+    ("DPConstrainedRegression", "fit_intercept"): True,
+}
+
+
+def option_cases():
+    for name in NAMES:
+        for option in made(name).get_params(deep=False):
+            if option != "saddle":  # which DPMinimax cannot be without
+                yield name, option
+
+
+@pytest.mark.parametrize("name, option", list(option_cases()))
+def test_every_option_is_known_wherever_options_are(name, option):
+    """To the constructor, copies, plans, and all forms of the report. An option without a value here fails."""
+    value = OTHER_VALUES.get((name, option), OPTIONS[option])
+    given = {"schema": {"feature_bounds": None}, "class_weight": {"classes": ["no", "yes"]}}.get(option, {})
+    if (name, option) == ("DPQuantileRegressor", "l1_ratio"):  # which needs the unit of y
+        given = {"target_bounds": (-3.0, 3.0)}
+    model = made(name).set_params(**given, **{option: value})
+    assert clone(model).get_params()[option] == value and f"{option}=" in repr(model)
+    plan = model.plan(FRAME.shape)
+    listed = plan.to_dict()["public"]
+    if option in ("random_state", "schema"):  # a seed that is no public fact of the fit; a schema is listed by its columns
+        return
+    assert listed["parameters"][option] == repr(value)
+    assert repr(value) in plan.to_html().replace("&#x27;", "'")
