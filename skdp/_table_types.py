@@ -11,7 +11,7 @@ from scipy import sparse
 
 from skdp._files._suffixes import imported
 
-__all__ = ["as_frame", "as_table"]
+__all__ = ["as_frame", "as_table", "is_dask", "is_lazy"]
 
 EXCHANGED = ("__arrow_c_stream__", "__dataframe__")  # how libraries pass frames to each other
 ADVICE = 'pip install "skdp[parquet]" installs what frames of other libraries need'
@@ -58,11 +58,22 @@ def as_frame(X: Any) -> Any:
     return _of_arrow(X) if _is_foreign(X) else X
 
 
+def is_dask(X: Any) -> bool:
+    """Return whether X is a Dask collection; Dask is not imported to find out."""
+    dask = sys.modules.get("dask")
+    return dask is not None and bool(dask.is_dask_collection(X))
+
+
+def is_lazy(X: Any) -> bool:
+    """Return whether X is a table in partitions: one of `skdp.data`, or a Dask collection."""
+    return is_dask(X) or (hasattr(X, "mapped") and hasattr(X, "batches"))
+
+
 def _is_foreign(X: Any) -> bool:
     pandas = sys.modules.get("pandas")
     known = pandas is not None and isinstance(X, (pandas.DataFrame, pandas.Series))
-    of_library = type(X).__module__.partition(".")[0] in ("polars", "dask", "dask_expr")
-    return not (known or of_library) and any(hasattr(type(X), name) for name in EXCHANGED)
+    is_polars = type(X).__module__.partition(".")[0] == "polars"
+    return not (known or is_polars or is_dask(X)) and any(hasattr(type(X), name) for name in EXCHANGED)
 
 
 def _of_arrow(X: Any) -> Any:

@@ -27,7 +27,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_data_validation": {"_label_types", "_table_types", "_validation", "_extra_facts"},
     "_stated_partitions": {"_data_validation"},
     "scorers": {"_validation"},
-    "data": {"_files", "_label_types", "_validation", "_data_validation", "preprocessing"},
+    "data": {"_files", "_label_types", "_table_types", "_validation", "_data_validation", "preprocessing"},
     "minimax": {"scorers", "_projections", "_validation"},
     "preprocessing": {
         *("_validation", "_data_validation", "_files", "_projections", "_table_types"),

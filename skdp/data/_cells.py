@@ -13,7 +13,8 @@ import numpy as np
 
 from skdp._data_validation import Partitions, len_of, quoting_no_data
 from skdp._label_types import dtype_of_labels, refuse_mixed_labels, sorted_labels
-from skdp.data._dask import DaskParts, current_client, is_dask
+from skdp._table_types import is_dask
+from skdp.data._dask import DaskParts, current_client
 from skdp.data._table import Table
 from skdp.preprocessing._frame_facts import FrameFacts, finite_targets
 from skdp.privacy.data.partition import CHANGED, DIGEST_BYTES, Chunk, Failure, chunks_of

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from skdp._files._suffixes import imported
+from skdp._table_types import is_dask
 from skdp.data._foreign import quoting_nothing
 from skdp.data._table import Table
 
-__all__ = ["DaskParts", "current_client", "is_dask", "lazy_predictions", "table_of"]
+__all__ = ["DaskParts", "current_client", "lazy_predictions", "table_of"]
 
 FAILED = "A task of the Dask collection failed; its error may quote a record and is left out. Computing the collection shows it."
 OF_DASK = 'pip install "skdp[dask]"'
@@ -59,12 +60,6 @@ class DaskParts:
         dask = imported("dask", OF_DASK)
         for part in self.parts:
             yield quoting_nothing(partial(dask.compute, *part, scheduler="synchronous"), FAILED)
-
-
-def is_dask(X: Any) -> bool:
-    """Return whether X is a Dask collection; Dask is not imported to find out."""
-    dask = sys.modules.get("dask")
-    return dask is not None and bool(dask.is_dask_collection(X))
 
 
 def table_of(X: Any, y: Any) -> Table:

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from skdp.data._dask import is_dask, lazy_predictions, table_of
+from skdp._table_types import is_dask
+from skdp.data._dask import lazy_predictions, table_of
 from skdp.data._table import Table
 from skdp.privacy.errors import SourceError
 

@@ -10,8 +10,8 @@ from sklearn.base import is_regressor
 
 from skdp._files._outputs import Output, check_outputs, whole_folder
 from skdp._files._suffixes import OF_PARQUET, imported
+from skdp._table_types import is_dask
 from skdp._validation import shown
-from skdp.data._dask import is_dask
 from skdp.data._table import Table
 from skdp.privacy.errors import SourceError
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from skdp._data_validation import Facts
 from skdp._progress import with_callbacks
+from skdp._table_types import is_lazy
 from skdp._validation import check_integer
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask, check_two_classes
 from skdp.estimators._group_labels import Groups, check_group_sizes, read_groups
 from skdp.estimators._learnt import learning_of
-from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_shape import planned_table
 from skdp.estimators._report import brief
@@ -279,7 +279,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
             The fitted estimator. An interrupted fit leaves it unchanged.
         """
         with silent():
-            if in_partitions(X) and groups is not None:
+            if is_lazy(X) and groups is not None:
                 raise TypeError(
                     "groups is given beside a table in partitions, which names its own; expected npy(X, y, groups=...)."
                 )
@@ -287,7 +287,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
                 raise ValueError(
                     "groups is y; expected public groups, which are not made from the labels: their sizes are published."
                 )
-            if groups is None and not in_partitions(X):
+            if groups is None and not is_lazy(X):
                 warn(
                     "groups=None: all records are one group, and the mean loss of all is minimised. Use one public label per "
                     "record, or DPLogisticRegression, which does that better.",

@@ -11,12 +11,12 @@ import numpy as np
 
 from skdp._data_validation import Facts, Part, TargetReader, check_label_set, quoting_no_data, refuse_dates
 from skdp._progress import asks_for_data
+from skdp._table_types import is_dask, is_lazy
 from skdp._validation import shown
 from skdp.data._cells import Checks, loaded_cells, typed_columns
-from skdp.data._dask import is_dask
 from skdp.estimators._interrupted import told_when_interrupted
 from skdp.estimators._needs_memory import refuse_partitions
-from skdp.estimators._partitioned import USUAL, in_partitions
+from skdp.estimators._partitioned import USUAL
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit, warn_of_many_labels
 from skdp.estimators._report import beside_learnt, brief, report
@@ -63,7 +63,7 @@ def learning_of(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
     is_frame = {"columns", "dtypes", "shape"} <= set(dir(type(X)))
     if not asked and not (unstated and task.learns_by_default and is_frame):
         return None
-    if in_partitions(X):
+    if is_lazy(X):
         if not asked:
             return None
         columns = typed_columns(X)

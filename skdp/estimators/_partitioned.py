@@ -12,8 +12,9 @@ from scipy import sparse
 from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set, len_of
 from skdp._label_types import dtype_of_labels, refuse_mixed_labels, sorted_labels
 from skdp._progress import PartitionProgress, asks_for_data, tells_partitions
+from skdp._table_types import is_dask
 from skdp.data import Table
-from skdp.data._dask import current_client, is_dask, table_of
+from skdp.data._dask import current_client, table_of
 from skdp.estimators._group_labels import GroupColumn
 from skdp.estimators._needs_memory import refuse_partitions
 from skdp.privacy.data.partition import Chunk, Failure, chunks_of, in_storage, restored
@@ -22,7 +23,7 @@ from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.engines.threads import ThreadEngine
 from skdp.privacy.errors import SourceError
 
-__all__ = ["PartitionedTable", "in_partitions", "planned_partitions", "read_partitions"]
+__all__ = ["PartitionedTable", "planned_partitions", "read_partitions"]
 
 # Numbers of records and of columns for which a plan asks whether a solver takes partitions, where the source does not tell them.
 USUAL = 2**20, 20
@@ -75,11 +76,6 @@ class PartitionedTable:
             The records, clipped.
         """
         return PartitionedRows(self._engine, self._loaded, self._lookups, bounds, self._groups)
-
-
-def in_partitions(X: Any) -> bool:
-    """Return whether X is a table in partitions."""
-    return isinstance(X, Table) or is_dask(X)
 
 
 def read_partitions(task: Any, X: Any, y: Any) -> PartitionedTable:

@@ -20,11 +20,11 @@ from skdp._data_validation import (
     read_regression_table,
 )
 from skdp._progress import with_callbacks
+from skdp._table_types import is_lazy
 from skdp._validation import LARGEST, SMALLEST, check_bounds, check_scale, shown
 from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._learnt import LOSSES_OF_A_UNIT, learning_of
-from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
 from skdp.estimators._task import Task
@@ -118,7 +118,7 @@ class RegressionTask(Task):
     def check_several(self, X: Any, y: Any) -> None:
         """Raise TypeError or ValueError if several targets do not go with the parameters or with X."""
         n_pairs = len(self._bounds_of_each(self.target_bounds))
-        if n_pairs and in_partitions(X):
+        if n_pairs and is_lazy(X):
             raise ValueError("target_bounds for several targets, and a table in partitions; expected a table in memory.")
         n_targets = number_of_targets(y) if self.user_model._task_class.takes_several else None
         if n_pairs and n_targets != n_pairs:

@@ -11,13 +11,12 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdp._data_validation import quoting_no_data
-from skdp._table_types import as_table
-from skdp.data._dask import is_dask, table_of
+from skdp._table_types import as_table, is_dask, is_lazy
+from skdp.data._dask import table_of
 from skdp.estimators._choice import Choice
 from skdp.estimators._classifier import DPProbabilisticClassifier
 from skdp.estimators._learnt import Learning, LearningInPartitions, learning_of
 from skdp.estimators._logistic import DPLogisticRegression
-from skdp.estimators._partitioned import in_partitions
 from skdp.estimators._planned_shape import planned_table, read_shape
 from skdp.estimators._regression import DPLinearRegression
 from skdp.estimators._regressor import DPRegressor
@@ -93,7 +92,7 @@ class TabularModel(ColumnModel):
     def plan(self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None) -> PrivacyReport:
         """Return the report of a fit on a table of the given shape, before any data is touched; states what would be fitted."""
         table = planned_table(self.schema, n_samples, n_features)
-        if (hasattr(table, "shape") and not isinstance(table, Integral)) or in_partitions(table):
+        if (hasattr(table, "shape") and not isinstance(table, Integral)) or is_lazy(table):
             model, choice = self._chosen(*self._facts_of(table, None))
         else:
             shape = read_shape(n_samples, n_features)
@@ -136,7 +135,7 @@ class TabularModel(ColumnModel):
     def _shape_of(self, X: Any, y: Any) -> tuple[int, int]:
         """Return the numbers of records and of columns; what is wrong with a table, the chosen estimator says."""
         facts = None if self.schema is None or leaves_to_learn(self.schema, X) else self._task().input_schema
-        if in_partitions(X):
+        if is_lazy(X):
             table = table_of(X, y) if is_dask(X) else X
             return number_of_records(table), len(labels_of_columns(table) if facts is None else facts.columns)
         if sparse.issparse(X):

@@ -12,6 +12,7 @@ import numpy as np
 
 from skdp._data_validation import Facts, Part, Table, read_weights
 from skdp._progress import Progress, asks_for_data
+from skdp._table_types import is_lazy
 from skdp._validation import (
     check_feature_bounds,
     check_integer,
@@ -28,7 +29,7 @@ from skdp.estimators._foreign_classes import refuse_foreign_parts
 from skdp.estimators._interrupted import told_when_interrupted
 from skdp.estimators._kept_moments import KeptMoments
 from skdp.estimators._needs_memory import refuse_partitions
-from skdp.estimators._partitioned import PartitionedTable, in_partitions, planned_partitions, read_partitions
+from skdp.estimators._partitioned import PartitionedTable, planned_partitions, read_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._planned_shape import read_shape
@@ -168,7 +169,7 @@ class Task(ABC):
         schema = self.row_schema
         X = X if schema is None else prepared(schema, X)
         table: Table | PartitionedTable
-        if in_partitions(X):
+        if is_lazy(X):
             refuse_weighted_partitions(self)
             table = read_partitions(self, X, y)
         else:

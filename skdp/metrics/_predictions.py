@@ -11,7 +11,7 @@ from scipy import sparse
 
 from skdp._data_validation import columns_with_gaps, gaps_in, quoting_no_data
 from skdp._scikit_learn.callers import parameters_of
-from skdp.data._dask import is_dask
+from skdp._table_types import is_dask
 
 __all__ = ["by_record"]
 

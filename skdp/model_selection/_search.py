@@ -20,9 +20,8 @@ from skdp._data_validation import quoting_no_data
 from skdp._docstrings import fill_docstring, quoted
 from skdp._scikit_learn.callers import BAGS, is_one, join, one_run, parameters_of, warn_outside
 from skdp._scikit_learn.copies import BoundToLedgers
-from skdp._table_types import as_table
+from skdp._table_types import as_table, is_lazy
 from skdp._validation import check_integer, check_number, check_random_state, shown
-from skdp.data import Table
 from skdp.estimators._planned_shape import read_shape
 from skdp.inspection import check_pipeline
 from skdp.metrics._evaluate import evaluate
@@ -169,7 +168,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
                 f"{type(self).__name__} scores the probabilities of two classes, and {type(self.estimator).__name__} predicts "
                 "numbers; expected a classifier. The defaults of regressors need no search."
             )
-        if isinstance(X, Table) or hasattr(X, "dask"):
+        if is_lazy(X):
             raise TypeError("A search needs a table in memory; expected an array, a sparse matrix or a data frame.")
         labels = quoting_no_data(y, lambda: column_or_1d(y))
         if len(quoting_no_data(y, lambda: np.unique(labels))) > 2:

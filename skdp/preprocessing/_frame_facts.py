@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from skdp._data_validation import quoting_no_data
 from skdp._files._suffixes import imported
+from skdp._table_types import is_lazy
 from skdp._validation import column_labels, shown
 from skdp.preprocessing._cells import (
     bucket_cells,
@@ -26,7 +27,6 @@ from skdp.preprocessing._cells import (
     read_as_text,
     without_cells,
 )
-from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import Learnt
 from skdp.preprocessing._schema import (
     EXAMPLES,

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from skdp._files._suffixes import imported
-from skdp._table_types import as_frame
+from skdp._table_types import as_frame, is_dask, is_lazy
 from skdp.privacy.errors import silent
 
-__all__ = ["is_lazy", "lazily", "public_row"]
+__all__ = ["lazily", "public_row"]
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -42,7 +42,7 @@ def lazily(kind: Kind) -> Kind:
     def transformed(self: Any, X: Any) -> Any:
         mapping, row = copy.deepcopy(self), self._public_row(X)
         result: Any = None if row is None else mapping.transform(row)
-        if _is_dask(X):
+        if is_dask(X):
             return X.map_partitions(mapping.transform, meta=result[:0])
         return X.mapped(mapping.transform, None if result is None else result.shape[1])
 
@@ -70,7 +70,7 @@ def public_row(X: Any, names: list[str] | None = None) -> Any:
     DataFrame, ndarray or None
         The row.
     """
-    names = names or (list(X.columns) if _is_dask(X) else X.names)
+    names = names or (list(X.columns) if is_dask(X) else X.names)
     if names is None:
         return None if X.shape[1] is None else np.zeros((1, X.shape[1]))
     return imported("pandas").DataFrame(np.zeros((1, len(names))), columns=names)
@@ -80,15 +80,7 @@ def _either(method: Callable[..., Any], lazy: Callable[[Any, Any], Any]) -> Call
     @wraps(method)
     def either(self: Any, X: Any, *others: Any, **further: Any) -> Any:
         with silent():
-            return lazy(self, X) if is_lazy(X) else method(self, as_frame(X), *others, **further)
+            by_rows = is_lazy(X) and not hasattr(X, "rechunk")  # a Dask array is computed
+            return lazy(self, X) if by_rows else method(self, as_frame(X), *others, **further)
 
     return either
-
-
-def is_lazy(X: Any) -> bool:
-    """Return whether X is a table in partitions or a Dask frame or array."""
-    return _is_dask(X) or (hasattr(X, "mapped") and hasattr(X, "batches"))
-
-
-def _is_dask(X: Any) -> bool:
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "map_partitions")

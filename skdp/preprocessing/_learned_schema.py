@@ -12,10 +12,9 @@ from skdp._data_validation import Partitions
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._scikit_learn.pipelines import warn_of_learning_steps
 from skdp._stated_partitions import public_partitions, trusted
-from skdp._table_types import as_frame, as_table
+from skdp._table_types import as_frame, as_table, is_lazy
 from skdp._validation import check_random_state, shown
 from skdp.preprocessing._frame_facts import FrameFacts, finite_targets, warn_of_ids, warn_of_types
-from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn, warn_of_unlearnt
 from skdp.preprocessing._pipeline import from_schema, prepared_names
 from skdp.privacy.budget import Budget

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtrc, ndtr
 
+from skdp._table_types import is_lazy
 from skdp.preprocessing._categories import KnownCategories, spelling, spellings
 from skdp.preprocessing._cells import bucket_cells, column_values, is_date, number_cells, unread_cells
-from skdp.preprocessing._lazily import is_lazy
 from skdp.preprocessing._learnt_columns import bucket_codes
 from skdp.preprocessing._schema import OTHER, Category, Number
 from skdp.privacy.errors import warn
