@@ -4,6 +4,8 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,46 @@ from scipy import sparse
 
 from skdp._files._suffixes import imported
 
-__all__ = ["as_frame", "as_table", "is_dask", "is_lazy"]
+__all__ = ["TypedColumns", "as_frame", "as_table", "is_dask", "is_lazy"]
 
 EXCHANGED = ("__arrow_c_stream__", "__dataframe__")  # how libraries pass frames to each other
 ADVICE = 'pip install "skdp[parquet]" installs what frames of other libraries need'
 READERS = "such as pandas.read_csv(path), or skdp.data.parquet(path) for a table that is larger than memory"
+UNKNOWN = 2  # records of a table of which their number is not known, until it is read
+
+
+@dataclass(frozen=True)
+class TypedColumns:
+    """Stand for a data frame of which only the number of records, and the names and types of the columns, are known.
+
+    Parameters
+    ----------
+    types : dict
+        The type of each column, by name.
+    n_samples : int or None
+        Number of records; None if it is not known.
+    """
+
+    types: Mapping[str, Any]
+    n_samples: int | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of records and of columns."""
+        return UNKNOWN if self.n_samples is None else self.n_samples, len(self.types)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names."""
+        return list(self.types)
+
+    @property
+    def dtypes(self) -> list[Any]:
+        """The types."""
+        return list(self.types.values())
+
+    def __getitem__(self, name: str) -> Any:
+        return SimpleNamespace(dtype=self.types[name])
 
 
 def as_table(X: Any) -> Any:

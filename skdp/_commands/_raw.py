@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from skdp._commands._records import Labelled, held_out_records, with_targets
 from skdp._files._tables import TextFormat, column_names, column_types, is_parquet, missing_cells, no_column, to_numbers
+from skdp._table_types import TypedColumns
 from skdp.data import parquet
 from skdp.data._parquet import names_of
 from skdp.estimators._planned_fit import most_labels
@@ -152,39 +152,14 @@ class RawTable:
         learnt = [name for name in self.columns if name not in facts and self.columns[name] != "ignore"]
         return described.set_params(learnt=[*(described.learnt or []), *learnt])
 
-    def shape(self, table: Path, n_samples: int) -> Any:
+    def shape(self, table: Path, n_samples: int) -> TypedColumns:
         """Return what a plan reads of a data frame: number of records, names and types."""
         names = self.reader.names
         if table.is_dir():
             types = parquet(table, columns=names).source.types  # type: ignore[attr-defined]
         else:
             types = column_types(table) if "learn" in self.columns.values() else {}
-        return Shape(n_samples, tuple(names), types)
-
-
-class Shape:
-    """The public facts of a data frame, in its form.
-
-    Parameters
-    ----------
-    n_samples : int
-        Number of records.
-    columns : tuple of str
-        Names.
-    types : dict
-        Types of columns by name.
-    """
-
-    def __init__(self, n_samples: int, columns: tuple[str, ...], types: Mapping[str, Any]) -> None:
-        self.shape, self.columns, self.types = (n_samples, len(columns)), columns, types
-
-    @property
-    def dtypes(self) -> list[Any]:
-        """Types of the columns; one that is not known is not needed."""
-        return [self[name].dtype for name in self.columns]
-
-    def __getitem__(self, name: str) -> Any:
-        return SimpleNamespace(dtype=self.types.get(name, np.dtype(object)))
+        return TypedColumns({name: types.get(name, np.dtype(object)) for name in names}, n_samples)  # "either" needs no type
 
 
 def check_complete(content: Any, target: str | None, classes: str | None, task: str | None) -> None:

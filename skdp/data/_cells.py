@@ -13,7 +13,7 @@ import numpy as np
 
 from skdp._data_validation import Partitions, len_of, quoting_no_data
 from skdp._label_types import dtype_of_labels, refuse_mixed_labels, sorted_labels
-from skdp._table_types import is_dask
+from skdp._table_types import TypedColumns, is_dask
 from skdp.data._dask import DaskParts, current_client
 from skdp.data._table import Table
 from skdp.preprocessing._frame_facts import FrameFacts, finite_targets
@@ -23,37 +23,9 @@ from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.engines.threads import ThreadEngine
 from skdp.privacy.errors import SourceError
 
-__all__ = ["Checks", "LoadedCells", "TypedColumns", "loaded_cells", "typed_columns"]
+__all__ = ["Checks", "LoadedCells", "loaded_cells", "typed_columns"]
 
-UNKNOWN = 2  # records of a table of which their number is not known, until it is read
 OTHER_COLUMNS = "The partitions have different columns; expected the same, in the same order, in all of them."
-
-
-@dataclass(frozen=True)
-class TypedColumns:
-    """Hold the public names and types of the columns of a table that is not read, as `FrameFacts.of` takes a frame.
-
-    Parameters
-    ----------
-    types : dict
-        The type of each column, by name.
-    shape : tuple of int
-        Numbers of records and of columns.
-    known : bool
-        Whether the number of records is known.
-    """
-
-    types: dict[str, Any]
-    shape: tuple[int, int]
-    known: bool
-
-    @property
-    def columns(self) -> list[str]:
-        """The names."""
-        return list(self.types)
-
-    def __getitem__(self, name: str) -> Any:
-        return SimpleNamespace(dtype=self.types[name])
 
 
 @dataclass(frozen=True)
@@ -390,4 +362,4 @@ def _typed(frame: Any, n_samples: int | None) -> TypedColumns:
     if not names or dtypes is None:
         raise TypeError("The table has no named columns; expected one of data frames, or of Parquet files.")
     types = {name: dtypes[name] for name in names} if hasattr(dtypes, "keys") else dict(zip(names, dtypes, strict=True))
-    return TypedColumns(types, (UNKNOWN if n_samples is None else n_samples, len(types)), n_samples is not None)
+    return TypedColumns(types, n_samples)

@@ -67,7 +67,7 @@ def learning_of(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
         if not asked:
             return None
         columns = typed_columns(X)
-        return LearningInPartitions(task, FrameFacts.of(columns, task.schema, _lacks_range(task)), columns.known)
+        return LearningInPartitions(task, FrameFacts.of(columns, task.schema, _lacks_range(task)), columns.n_samples is not None)
     if not asked and framed(X) is not X and all(map(is_number, X.dtypes)):
         warn(
             "X is a data frame whose columns have no strings for names, so that it is taken for an array: nothing is learnt "

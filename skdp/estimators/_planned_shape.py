@@ -1,12 +1,11 @@
 """Read the shape of the table that a plan is for, from numbers, a shape or a table."""
 
 from numbers import Integral
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdp._table_types import as_frame
+from skdp._table_types import TypedColumns, as_frame
 from skdp._validation import check_integer, column_labels, shown
 from skdp.preprocessing._frame_facts import leaves_to_learn
 from skdp.privacy.noise.gaussian import MAX_FEATURES
@@ -50,16 +49,6 @@ def read_shape(n_samples: Any, n_features: Any) -> Shape:
     return Shape(int(pair), None if n_features is None else int(n_features), of_table)
 
 
-class NumbersOfShape:
-    """Stands for a data frame of numbers of which nothing is known but the shape; its columns are x0, x1, and so on."""
-
-    def __init__(self, n_samples: int, n_features: int) -> None:
-        self.shape, self.columns = (n_samples, n_features), column_labels(None, n_features)
-
-    def __getitem__(self, name: str) -> Any:
-        return SimpleNamespace(dtype=np.dtype(np.float64))
-
-
 def planned_table(schema: Any, n_samples: Any, n_features: Any) -> Any:
     """Return the table whose columns a plan is to learn: what is given, or one of numbers if only a shape is given."""
     n_samples = as_frame(n_samples)
@@ -74,4 +63,4 @@ def planned_table(schema: Any, n_samples: Any, n_features: Any) -> Any:
             'n_samples, of which only names and types are read, or schema="learn".'
         )
     check_integer("n_features", shape.n_features, minimum=1, maximum=MAX_FEATURES)
-    return NumbersOfShape(shape.n_samples, shape.n_features)
+    return TypedColumns(dict.fromkeys(column_labels(None, shape.n_features), np.dtype(np.float64)), shape.n_samples)

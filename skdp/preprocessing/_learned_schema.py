@@ -317,6 +317,6 @@ def _facts_of_table(X: Any, schema: Any) -> FrameFacts:
     from skdp.data._cells import typed_columns
 
     columns = typed_columns(X)
-    if not columns.known:
+    if columns.n_samples is None:
         raise ValueError("The table does not tell its number of records; expected plan(n_samples, n_features).")
     return FrameFacts.of(columns, schema)
