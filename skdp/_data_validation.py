@@ -61,6 +61,12 @@ SAFE = re.compile(  # beginnings of messages of scikit-learn that quote only sha
     r"|Feature names are only supported|Unknown label type: [\w-]+\. |y should be a 1d array, got an array of shape"
     r"|This \w+ estimator requires y|Sparse data was passed"
 )
+KEPT = "a copy of the records was in {kept} of this machine during the fit, which no other user can read"
+READ_AGAIN = "the source was the same in each pass: fingerprints of the records were compared"
+CLUSTER = (
+    "the records were read by {n_workers} worker(s) of a Dask cluster: these, the scheduler, their disks, logs and network are "
+    "trusted. Which machine computes a partition does not depend on the records"
+)
 MOST_NAMED = 10  # largest number of columns that a message lists
 MISSING = (
     ' Fill missing values with a public constant ("fill" in a schema) or give them a category of their own; an imputer that is '
@@ -110,6 +116,36 @@ class Partitions:
     bytes_per_pass: int | None
     kept: str | None
     n_workers: int | None = None
+
+    def stated(self, passes: int | None) -> dict[str, Any]:
+        """Return an entry of the report: where the records are, and how often the source is read.
+
+        Parameters
+        ----------
+        passes : int or None
+            Passes over the data; None if their number is not known.
+
+        Returns
+        -------
+        dict
+            With the key "table".
+        """
+        table = {
+            "source": self.source,
+            "partitions": self.number,
+            "kept_copy": "none: each pass reads the source" if self.kept is None else self.kept,
+            "reads_of_source": 1 if self.kept is not None or passes is None else 1 + passes,
+            **({} if self.bytes_per_pass is None else {"bytes_per_pass": self.bytes_per_pass}),
+            **({} if self.n_workers is None else {"n_workers": self.n_workers}),
+        }
+        return {"table": table}
+
+    @property
+    def trusted(self) -> str:
+        """What the guarantee trusts beside the process of the fit."""
+        if self.n_workers is not None:
+            return CLUSTER.format(n_workers=self.n_workers)
+        return READ_AGAIN if self.kept is None else KEPT.format(kept=self.kept)
 
 
 @dataclass(frozen=True, kw_only=True)

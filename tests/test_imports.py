@@ -25,13 +25,12 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "samplings": {"_validation"},
     "_table_types": {"_files"},
     "_data_validation": {"_label_types", "_table_types", "_validation", "_extra_facts"},
-    "_stated_partitions": {"_data_validation"},
     "scorers": {"_validation"},
     "data": {"_files", "_label_types", "_table_types", "_validation", "_data_validation", "preprocessing"},
     "minimax": {"scorers", "_projections", "_validation"},
     "preprocessing": {
         *("_validation", "_data_validation", "_files", "_projections", "_table_types"),
-        *("_scikit_learn", "_stated_partitions"),  # of the transformer that spends a budget
+        "_scikit_learn",  # of the transformer that spends a budget
         "data",  # inside the function that learns from a table in partitions
     },
     "_files": set(),
@@ -71,7 +70,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "estimators": {
         *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
         *("data", "preprocessing", "_validation", "_data_validation", "_extra_facts", "_progress"),
-        *("_label_types", "_scikit_learn", "_stated_partitions", "_projections", "_table_types"),
+        *("_label_types", "_scikit_learn", "_projections", "_table_types"),
         "_files",  # inside functions that return a data frame
     },
 }

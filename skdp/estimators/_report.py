@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 from skdp._data_validation import Facts, Partitions
-from skdp._stated_partitions import public_partitions, trusted
 from skdp.estimators._foreign_classes import unreviewed
 from skdp.estimators._group_labels import Groups
 from skdp.estimators._plan import Plan
@@ -109,7 +108,7 @@ def _public_table(plan: Plan, facts: Facts, planned: bool) -> dict[str, Any]:
     shape = {
         "n_samples": problem.n_samples,
         "n_features": problem.n_columns,
-        **public_partitions(facts.partitions, plan.schedule.passes),
+        **({} if facts.partitions is None else facts.partitions.stated(plan.schedule.passes)),
     }
     if planned:
         return shape
@@ -187,7 +186,7 @@ def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None, learn
         f"no {'other ' * learnt}parameter was computed from the data: {public}",
         OTHER_FITS,
         ONE_PERSON,
-        *trusted(partitions),
+        *([] if partitions is None else [partitions.trusted]),
         *([PURE_SELECTION if selects else PURE] if plan.problem.budget.delta == 0 else []),
         *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in unreviewed(plan)),
     )

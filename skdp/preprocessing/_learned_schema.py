@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data_validation import Partitions
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._scikit_learn.pipelines import warn_of_learning_steps
-from skdp._stated_partitions import public_partitions, trusted
 from skdp._table_types import as_frame, as_table, is_lazy
 from skdp._validation import check_random_state, shown
 from skdp.preprocessing._frame_facts import FrameFacts, finite_targets, warn_of_ids, warn_of_types
@@ -291,13 +290,19 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             public={
                 "n_samples": plan.n_samples,
                 "n_features": len(facts.names),
-                **public_partitions(partitions, plan.schedule.passes),
+                **({} if partitions is None else partitions.stated(plan.schedule.passes)),
                 "read_as": facts.read_as,
                 "parameters": {name: shown(value) for name, value in self.get_params().items() if name != "random_state"},
                 "n_releases": len(plan.schedule),
                 "passes": plan.schedule.passes,
             },
-            assumptions=(*facts.assumptions, *([TARGET] if plan.target else []), OTHER_FITS, ONE_PERSON, *trusted(partitions)),
+            assumptions=(
+                *facts.assumptions,
+                *([TARGET] if plan.target else []),
+                OTHER_FITS,
+                ONE_PERSON,
+                *([] if partitions is None else [partitions.trusted]),
+            ),
         )
 
     def _attributes(self, facts: FrameFacts, learnt: Learnt, statement: PrivacyReport) -> dict[str, Any]:
