@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-from skdp.privacy.accounting.noise_calibration import noise_multiplier, selection_epsilon, spent_epsilon
+from skdp.privacy.accounting.noise_calibration import noise_multiplier, selection_epsilon
 from skdp.privacy.budget import Budget
 from skdp.privacy.report._html import as_fragment, as_page
 from skdp.privacy.report._public_columns import in_words
 from skdp.privacy.schedule import Curve, Laplace, Release, Schedule, Selection, SinglePass
 
-__all__ = ["ONE_PERSON", "OTHER_FITS", "Needed", "PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases", "spent"]
+__all__ = ["ONE_PERSON", "OTHER_FITS", "Needed", "PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases"]
 
 SCHEMA_VERSION = "2.0"  # version of the JSON document; the second number rises with new fields, the first if fields change
 WIDTH = 110  # characters per line of the printed text; a choice
@@ -303,11 +303,6 @@ class PrivacyReport:
         if not self.reproducible_noise:
             return "secure: the operating system's cryptographic generator"
         return "reproducible noise (skdp.testing.reproducible_noise), for tests and benchmarks only"
-
-
-def spent(schedule: Schedule, scale: float, budget: Budget) -> PrivacySpent:
-    """Return what a schedule spends at the budget's delta."""
-    return PrivacySpent(spent_epsilon(schedule, scale, budget), budget.delta)
 
 
 def describe_releases(schedule: Schedule, scale: float, budget: Budget, allowances: tuple[float, ...]) -> tuple[ReleaseLine, ...]:
