@@ -14,7 +14,6 @@ from skdp._validation import shown
 from skdp.data._table import Table, check_cache, check_dtype
 from skdp.preprocessing import Schema
 from skdp.preprocessing._read import as_described
-from skdp.preprocessing._schema import Number
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.errors import OutsideGuaranteeWarning, SourceError, warn
 
@@ -348,7 +347,7 @@ def _kinds(place: str, file: File, metadata: Any, dataset: Any) -> dict[str, Any
 def _type_of(name: str, kind: Any, schema: Schema | None) -> str:
     """Return the type of a column in all frames that are read, whatever the records: that of the files, or of the schema."""
     facts = None if schema is None else schema.columns.get(name)
-    return str(kind) if facts is None else "float64" if isinstance(facts, Number) else "str"
+    return str(kind) if facts is None else facts.dtype
 
 
 def _categorical(metadata: Any) -> list[str]:

@@ -20,7 +20,6 @@ from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
 from skdp.estimators._task import Task
 from skdp.losses import Logistic, Multinomial
-from skdp.preprocessing._octave_rule import lighter
 from skdp.preprocessing._schema import Schema
 from skdp.privacy.errors import silent
 from skdp.privacy.queries import Loss
@@ -67,7 +66,7 @@ class ClassificationTask(Task):
 
     def usable(self, schema: Schema, learnt: Collection[str]) -> Schema:
         """Return a schema in which learnt integers have indicators of less weight."""
-        columns = {name: lighter(facts) if name in learnt else facts for name, facts in schema.columns.items()}
+        columns = {name: facts.lighter() if name in learnt else facts for name, facts in schema.columns.items()}
         return super().usable(replace(schema, columns=columns), learnt)
 
     def planned_classes(self, n_classes: int | None) -> tuple[np.ndarray | None, dict[str, Any]]:

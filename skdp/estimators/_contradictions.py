@@ -11,7 +11,6 @@ from sklearn.base import is_regressor
 
 from skdp.estimators._plan import Plan
 from skdp.preprocessing import AdditiveBasis
-from skdp.preprocessing._schema import OTHER, Category
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.errors import shown, warn
 from skdp.solvers import ReleasedMoments
@@ -128,8 +127,8 @@ def of_columns(task: Any, basis: AdditiveBasis, found: ReleasedMoments) -> Itera
         (name, *others), column = term.names, basis.facts.columns[term.names[0]]
         if others or not column.plain:
             continue
-        if isinstance(column, Category):
-            if OTHER not in column.categories and shares[term.columns.stop - 1] - doubt >= OTHERS:
+        if column.exhaustive:
+            if column.implies_other and shares[term.columns.stop - 1] - doubt >= OTHERS:
                 yield (
                     f"The releases show that nearly all values of column {name!r} are none of its categories; expected them "
                     "to be spelt as in the table, from public knowledge."
@@ -150,10 +149,10 @@ def of_first_categories(basis: AdditiveBasis, found: ReleasedMoments) -> Iterato
     shares, doubt = found.mean * basis.length_in_force, surely(found.mean_noise, found.mean.size) * basis.length_in_force
     for term in basis.terms:
         column = basis.facts.columns[term.names[0]]
-        if isinstance(column, Category) and OTHER not in column.categories and shares[term.columns.start] - doubt >= OTHERS:
+        if column.implies_other and shares[term.columns.start] - doubt >= OTHERS:
             yield (
                 f"The releases show that nearly all values of column {term.names[0]!r} are its first category, "
-                f"{column.categories[0]!r}, or none of its categories; expected them to be spelt as in the table, from public "
+                f"{column.labels[0]!r}, or none of its categories; expected them to be spelt as in the table, from public "
                 "knowledge."
             )
 

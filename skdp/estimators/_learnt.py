@@ -26,7 +26,7 @@ from skdp.preprocessing._frame_facts import FrameFacts, framed, leaves_to_learn
 from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn, warn_of_unlearnt
 from skdp.preprocessing._parts import Shares
 from skdp.preprocessing._pipeline import from_schema
-from skdp.preprocessing._schema import Number, Schema
+from skdp.preprocessing._schema import Schema
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.column_cells import ColumnCells
@@ -348,9 +348,9 @@ class Learning:
 
     def _refuse_words(self, X: Any) -> None:
         """Raise an error that names the columns of text that the user describes as numbers, unless they hold numbers alone."""
-        columns = self.facts.stated.columns
-        refuse_dates(X[[name for name, facts in columns.items() if isinstance(facts, Number)]])
-        texts = [name for name, facts in columns.items() if isinstance(facts, Number) and not is_number(X[name].dtype)]
+        columns = self.facts.stated.numbers
+        refuse_dates(X[[*columns]])
+        texts = [name for name in columns if not is_number(X[name].dtype)]
         numbers = Schema({name: columns[name] for name in texts}, None, None)
         try:
             if texts:

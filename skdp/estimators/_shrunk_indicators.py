@@ -7,9 +7,9 @@ import numpy as np
 
 from skdp.estimators._posterior import posterior_mean
 from skdp.preprocessing import Schema
+from skdp.preprocessing._column_kinds import OTHER, Indicators
 from skdp.preprocessing._parts import HardlySeen, Shares, support
-from skdp.preprocessing._pipeline import Indicators, indicators_of
-from skdp.preprocessing._schema import OTHER
+from skdp.preprocessing._pipeline import indicators_of
 from skdp.solvers import CoefficientNoise, ReleasedMoments, SolverResult
 
 __all__ = ["average_effects", "shrunk", "shrunk_indicators"]

@@ -41,7 +41,6 @@ from skdp.estimators._shrunk_indicators import average_effects
 from skdp.estimators._signal import needed
 from skdp.losses import SquaredDistance
 from skdp.preprocessing import Schema
-from skdp.preprocessing._octave_rule import nearer
 from skdp.preprocessing._parts import Shares, hardly_seen_in_words
 from skdp.preprocessing._pipeline import prepared_names
 from skdp.privacy.budget import Budget
@@ -201,7 +200,7 @@ class Task(ABC):
 
     def usable(self, schema: Schema, learnt: Collection[str]) -> Schema:
         """Return a schema with nearer limits of learnt columns, and without facts that the model cannot take."""
-        columns = {name: nearer(facts, FURTHEST_LIMITS) if name in learnt else facts for name, facts in schema.columns.items()}
+        columns = {name: facts.nearer(FURTHEST_LIMITS) if name in learnt else facts for name, facts in schema.columns.items()}
         return replace(schema, columns=columns)
 
     @property

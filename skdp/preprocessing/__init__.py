@@ -2,12 +2,13 @@
 
 from skdp.preprocessing._additive_basis import AdditiveBasis, Term
 from skdp.preprocessing._cells import hash_bucket
+from skdp.preprocessing._column_kinds import Category, LearntScale, Number
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._learned_schema import LearnedSchema
 from skdp.preprocessing._pipeline import from_schema
 from skdp.preprocessing._read import read_table
 from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
-from skdp.preprocessing._schema import Category, LearntScale, Number, Schema
+from skdp.preprocessing._schema import Schema
 
 __all__ = [
     "AdditiveBasis",

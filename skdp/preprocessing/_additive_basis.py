@@ -10,13 +10,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.preprocessing import SplineTransformer
 
-from skdp._data_validation import MISSING, quoting_no_data
-from skdp.preprocessing._categories import KnownCategories
-from skdp.preprocessing._cells import bucket_cells, number_cells
+from skdp.preprocessing._cells import number_cells
+from skdp.preprocessing._column_kinds import single
 from skdp.preprocessing._columns import SchemaColumns
-from skdp.preprocessing._learnt_columns import between_bounds, bucket_codes, from_between, number_indicators
-from skdp.preprocessing._scaling import BoundedScaler
-from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
+from skdp.preprocessing._schema import Schema
 from skdp.privacy.data.packed_rows import MOST_KNOTS, STEPS, PackedCategory, PackedNumber, PackedRows, code_of
 
 __all__ = ["AdditiveBasis", "Term", "TermValues", "knots"]
@@ -138,12 +135,12 @@ class AdditiveBasis:
     @property
     def numbers(self) -> list[str]:
         """Names of the columns of numbers."""
-        return [name for name, column in self.facts.columns.items() if isinstance(column, Number)]
+        return [name for name, column in self.facts.columns.items() if not column.exhaustive]
 
     @property
     def categories(self) -> list[str]:
         """Names of the other columns."""
-        return [name for name, column in self.facts.columns.items() if isinstance(column, Category)]
+        return [name for name, column in self.facts.columns.items() if column.exhaustive]
 
     @property
     def data_norm(self) -> float:
@@ -215,7 +212,7 @@ class AdditiveBasis:
             The count includes the indicator of "other".
         """
         column = self.facts.columns[name]
-        return column.n_features if isinstance(column, Category) else self.knots_of(name).size
+        return column.n_features if column.exhaustive else self.knots_of(name).size
 
     def hats_of(self, term: Term) -> slice:
         """Return the columns of the basis with the hats of a term of one number; other terms have none.
@@ -367,7 +364,7 @@ class AdditiveBasis:
         eyes = {}
         for name in term.names:
             column = self.facts.columns[name]
-            if isinstance(column, Category) and not column.plain:
+            if column.exhaustive and not column.plain:
                 places = {label: place for place, label in enumerate(column.labels)}
                 eyes[name] = sparse.eye_array(len(places), format="csr")[[places[label] for label in values[name]]]
         (part,) = self._parts({name: np.asarray(values[name])[:, None] for name in term.names}, [term], eyes)
@@ -390,23 +387,14 @@ class AdditiveBasis:
         ndarray of shape (n_points,)
             Categories, including "other"; or increasing numbers, including all knots.
         """
-        column = self.facts.columns[name]
-        if isinstance(column, Category):
+        column = self._column(name)
+        if column.exhaustive:
             return np.array(column.labels, dtype=object)
-        if column.learnt is not None and column.learnt.integers and fine:
-            return np.array(column.learnt.integers)
-        if self.is_binary(name) and fine:
-            return np.array(column.bounds)
-        if places is None:
-            places = self.places(name, fine)
-        if column.learnt is not None:
-            return np.asarray(from_between(column, 2 * places - 1))
-        low, high = column.bounds
-        if column.scale == "linear":
-            return low + (high - low) * places
-        low, high = (math.copysign(math.log1p(abs(end)), end) for end in column.bounds)
-        logarithms = low + (high - low) * places
-        return np.clip(np.copysign(np.expm1(np.abs(logarithms)), logarithms), *column.bounds)
+        if column.integers and fine:
+            return np.array(column.integers)
+        if column.binary and fine:
+            return np.array(column.ends)
+        return np.asarray(column.at(self.places(name, fine) if places is None else places))
 
     def places(self, name: str, fine: bool = True) -> np.ndarray:
         """Return the knots of a number, from 0 to 1, with points between them and both bounds if ``fine``.
@@ -443,7 +431,7 @@ class AdditiveBasis:
             False for other numbers, and for categories.
         """
         column = self.facts.columns[name]
-        return isinstance(column, Number) and column.learnt is not None and column.learnt.binary
+        return column.binary
 
     @property
     def _further_blocks(self) -> int:
@@ -499,50 +487,37 @@ class AdditiveBasis:
         return self._from_zero(name, self._scaled(name, column))
 
     def _from_zero(self, name: str, scaled: np.ndarray) -> np.ndarray:
-        (zero,) = self._scaled(name, np.full((1, 1), self._zero_of(name)))[:, 0]
+        zero = self._zero(name)
         return (scaled - zero) / (1 + abs(zero))
 
-    def _zero_of(self, name: str) -> float:
-        """Return where the scaled value of a number is 0."""
-        learnt = self._number(name).learnt
-        return 0.0 if learnt is None else learnt.centre
+    def _zero(self, name: str) -> float:
+        """Return the scaled value of the centre of a number."""
+        return self._scaled(name, np.full((1, 1), self._column(name).centre))[0, 0]  # type: ignore[no-any-return]
 
     def _scaled(self, name: str, column: Any) -> np.ndarray:
-        """A number in [-1, 1]."""
-        facts = self._number(name)
-        if facts.learnt is not None:
-            return between_bounds(facts, number_cells(single(column)))[:, None]
-        scaler = BoundedScaler([facts.bounds], scale=facts.scale, fill=facts.fill)
-        numbers = quoting_no_data(column, lambda: cells(column))
-        if facts.fill is None and numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
-            raise ValueError(f"Input X contains NaN or infinity. Columns with missing or infinite values: {name!r}.{MISSING}")
-        return np.asarray(scaler.fit_transform(numbers))
+        return np.asarray(self._column(name).scaled(name, column))
 
-    def _number(self, name: str) -> Number:
-        facts = self.facts.columns[name]
-        assert isinstance(facts, Number)
-        return facts
+    def _column(self, name: str) -> Any:
+        return self.facts.columns[name]
 
     def _indicators_of(self, name: str) -> tuple[int, int]:
         """Return the number of indicators of a number, and how many of them are 1 at most."""
-        learnt = self._number(name).learnt
-        if learnt is None:
-            return 0, 0
-        return len(learnt.integers) + learnt.missing, bool(learnt.integers) + learnt.missing
+        column = self.facts.columns[name]
+        return len(column.integers) + column.gaps, bool(column.integers) + column.gaps
 
     def _packed_column(self, name: str, first: int, column: Any) -> tuple[PackedCategory | PackedNumber, np.ndarray]:
         """Return the public facts of a column whose features start at ``first``, and the code of each cell."""
         if name in self.categories:
-            size = self.n_functions(name)
-            return PackedCategory(first, size, 1 / self._length), self._codes(name, column).astype(np.min_scalar_type(size - 1))
-        facts, peaks = self._number(name), 2 * self.knots - 1 if self.n_intervals else np.linspace(-1, 1, 17)
-        (zero,) = self._scaled(name, np.full((1, 1), self._zero_of(name)))[:, 0]
+            size, codes = self.n_functions(name), self._column(name).indicator_codes(column)
+            return PackedCategory(first, size, 1 / self._length), codes.astype(np.min_scalar_type(size - 1))
+        facts, peaks = self.facts.columns[name], 2 * self.knots - 1 if self.n_intervals else np.linspace(-1, 1, 17)
+        zero = self._zero(name)
         knots = peaks if np.abs(peaks - zero).min() < NEAR else np.union1d(peaks, [zero])
         codes, further, weights = code_of(self._scaled(name, column)[:, 0], knots), np.empty(0, dtype=np.uint16), np.empty(0)
-        if facts.learnt is not None and self._indicators_of(name)[0]:
-            kinds, cells = np.append(facts.learnt.integers, [np.nan] * facts.learnt.missing), number_cells(single(column))
+        if self._indicators_of(name)[0]:
+            kinds, cells = np.append(facts.integers, [np.nan] * facts.gaps), number_cells(single(column))
             further = code_of(self._scaled(name, kinds[:, None])[:, 0], knots)
-            weights = np.where(np.isnan(kinds), 1.0, facts.learnt.weight) / self._length
+            weights = np.where(np.isnan(kinds), 1.0, facts.weight) / self._length
             for number, kind in enumerate(kinds, (knots.size - 1) * STEPS + 1):
                 codes[np.isnan(cells) if np.isnan(kind) else cells == kind] = number
         values = self._from_zero(name, knots[:, None])[:, 0] / self._length
@@ -552,10 +527,9 @@ class AdditiveBasis:
 
     def _further(self, name: str, column: Any) -> list[sparse.csr_array]:
         """Return the indicators of integers and of missing cells of a number."""
-        facts = self._number(name)
-        if facts.learnt is None or not self._indicators_of(name)[0]:
+        if not self._indicators_of(name)[0]:
             return []
-        return [sparse.csr_array(number_indicators(facts, number_cells(single(column))))]
+        return [sparse.csr_array(self._column(name).beside(number_cells(single(column))))]
 
     def _hats(self, name: str, column: Any) -> sparse.csr_array:
         places = 2 * self.knots_of(name)[:, None] - 1
@@ -564,31 +538,8 @@ class AdditiveBasis:
         return sparse.csr_array(hats.fit(places).transform(self._scaled(name, column)))
 
     def _indicators(self, name: str, column: Any) -> sparse.csr_array:
-        codes = self._codes(name, column)
+        codes = self._column(name).indicator_codes(column)
         return sparse.csr_array((np.ones(codes.size), codes, np.arange(codes.size + 1)), (codes.size, self.n_functions(name)))
-
-    def _codes(self, name: str, column: Any) -> np.ndarray:
-        """Return which indicator of each cell of a category is 1."""
-        facts = self.facts.columns[name]
-        assert isinstance(facts, Category)
-        if facts.buckets is not None:
-            return bucket_codes(facts, bucket_cells(single(column)))
-        known = np.asarray(KnownCategories([list(facts.categories)], other=OTHER).fit_transform(column), dtype=object)
-        places = {category: place for place, category in enumerate(encoded(facts.categories))}
-        return np.fromiter(map(places.__getitem__, known[:, 0]), dtype=np.int32, count=len(known))
-
-
-def single(table: Any) -> Any:
-    """Return the only column of a table."""
-    return table[table.columns[0]] if hasattr(table, "columns") else np.asarray(table)[:, 0]
-
-
-def cells(column: Any) -> np.ndarray:
-    """Return the cells of a table of one numeric column, with NaN for missing values of any kind."""
-    if not hasattr(column, "to_numpy"):
-        return np.asarray(column)
-    found = column.to_numpy()
-    return column.to_numpy(dtype=object, na_value=np.nan) if found.dtype == object and hasattr(column, "iloc") else found
 
 
 def products_by_row(one: sparse.csr_array, other: sparse.csr_array) -> sparse.csr_array:

@@ -3,7 +3,6 @@
 import numpy as np
 
 from skdp.preprocessing._additive_basis import AdditiveBasis, Term, TermValues
-from skdp.preprocessing._schema import Number
 from skdp.privacy.data.bins import EDGES, Bins, ColumnBins
 
 __all__ = ["bin_effects", "bin_places", "bins_of", "bins_of_values"]
@@ -93,11 +92,10 @@ def _effects(basis: AdditiveBasis, column: ColumnBins, place: int, coef: np.ndar
     values = TermValues(basis.terms[place], None, low + (high - low) * centres, 2 * centres - 1 if basis.n_intervals else None)
     found = basis.raw(values, coef).T
     facts = basis.facts.columns[name]
-    learnt = facts.learnt if isinstance(facts, Number) else None
-    if learnt is not None and learnt.integers:
-        first = column.stop - len(learnt.integers) - learnt.missing
-        cells = basis.scaled_cells(basis.terms[place], np.array(learnt.integers))
-        effects = learnt.weight * of_indicators[:, first : column.stop - learnt.missing]
+    if facts.integers:
+        first = column.stop - len(facts.integers) - facts.gaps
+        cells = basis.scaled_cells(basis.terms[place], np.array(facts.integers))
+        effects = facts.weight * of_indicators[:, first : column.stop - facts.gaps]
         np.add.at(found.T, column.of_numbers(cells, None), effects.T)
     if column.missing:
         found[:, -1] += of_indicators[:, column.stop - 1]
@@ -107,7 +105,7 @@ def _effects(basis: AdditiveBasis, column: ColumnBins, place: int, coef: np.ndar
 def _of_column(basis: AdditiveBasis, term: Term) -> ColumnBins:
     facts = basis.facts.columns[term.names[0]]
     first, stop = term.columns.start, term.columns.stop
-    if not isinstance(facts, Number):
+    if facts.ends is None:
         return ColumnBins(first, stop)
-    low, high = basis.scaled_cells(term, np.array(facts.bounds)).tolist()
-    return ColumnBins(first, stop, (low, high), facts.learnt is not None and facts.learnt.missing)
+    low, high = basis.scaled_cells(term, np.array(facts.ends)).tolist()
+    return ColumnBins(first, stop, (low, high), facts.gaps)

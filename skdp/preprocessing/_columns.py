@@ -10,7 +10,7 @@ from skdp._files._suffixes import imported
 from skdp._files._tables import CSV, TextFormat, check_numbers, empty_gaps, read_frame
 from skdp.preprocessing._cells import column_values
 from skdp.preprocessing._lazily import lazily, public_row
-from skdp.preprocessing._schema import Number, Schema
+from skdp.preprocessing._schema import Schema
 
 __all__ = ["SchemaColumns"]
 
@@ -42,7 +42,7 @@ class SchemaColumns(BaseEstimator):
     def of(cls, facts: Schema) -> "SchemaColumns":
         """Return the columns of a schema."""
         plain = {name: column for name, column in facts.columns.items() if column.plain}
-        numbers = {name: column for name, column in plain.items() if isinstance(column, Number)}
+        numbers = {name: column for name, column in facts.numbers.items() if column.plain}
         categories = [name for name in plain if name not in numbers]
         filled = [name for name, column in numbers.items() if column.fill is not None]
         return cls(list(numbers), categories, filled, [name for name in facts.columns if name not in plain] or None)

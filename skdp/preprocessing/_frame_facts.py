@@ -27,12 +27,10 @@ from skdp.preprocessing._cells import (
     read_as_text,
     without_cells,
 )
+from skdp.preprocessing._column_kinds import Category, LearntScale, Number
 from skdp.preprocessing._learning import Learnt
 from skdp.preprocessing._schema import (
     EXAMPLES,
-    Category,
-    LearntScale,
-    Number,
     Schema,
     columns_and_target,
     matching,
@@ -205,7 +203,7 @@ class FrameFacts:
     def schema(self, learnt: Learnt) -> Schema:
         """Return the facts of all columns, in their order, and the range of the target if it was learnt."""
         found, stated = learnt.entries(), self.stated
-        found |= {name: _typed(found[name], name in self.dated) for name in self.numbered}
+        found |= {name: found[name].typed(name in self.dated) for name in self.numbered}
         columns = {name: {**stated.columns, **found}[name] for name in self.names if name in self.given or name in found}
         bounds = stated.target_bounds if learnt.target is None else learnt.target.number().bounds
         return replace(stated, columns=columns, target_bounds=bounds)
@@ -220,17 +218,9 @@ class FrameFacts:
         return replace(stated, columns=columns)
 
 
-def _typed(facts: Number | Category, dates: bool) -> Number | Category:
-    """Return the facts of a column whose type is a number."""
-    if isinstance(facts, Category):
-        return replace(facts, codes=True)
-    assert facts.learnt is not None
-    return replace(facts, learnt=replace(facts.learnt, typed=True, dates=dates))
-
-
 def typed_columns(schema: Schema) -> dict[str, LearntScale]:
     """Return the learnt columns of numbers that had a type of numbers."""
-    numbers = {name: facts.learnt for name, facts in schema.columns.items() if isinstance(facts, Number)}
+    numbers = {name: number.learnt for name, number in schema.numbers.items()}
     return {name: learnt for name, learnt in numbers.items() if learnt is not None and learnt.typed}
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from skdp.preprocessing._column_kinds import Category, Column
 from skdp.preprocessing._fine_rule import ends_in_few_bins, may_be_integers, refine
 from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves, text_share
 from skdp.preprocessing._parts import Shares
-from skdp.preprocessing._schema import Category, Number
 from skdp.preprocessing._truth_rule import place_truths
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
@@ -76,11 +76,11 @@ class Learnt:
     counted: dict[str, Shares] = field(default_factory=dict)
     texts: dict[str, float] = field(default_factory=dict)
 
-    def entries(self) -> dict[str, Number | Category]:
+    def entries(self) -> dict[str, Column]:
         """Return the facts of each column, by name."""
         return {name: found.number() if isinstance(found, Finding) else found[0] for name, found in self.columns.items()}
 
-    def described(self, taken: Mapping[str, Number | Category] | None = None) -> dict[str, dict[str, Any]]:
+    def described(self, taken: Mapping[str, Column] | None = None) -> dict[str, dict[str, Any]]:
         """Return what was learnt of each column, and of the target as "y" or "y (target)", as plain types.
 
         Parameters
@@ -96,7 +96,10 @@ class Learnt:
         target = {} if self.target is None else {"y (target)" if "y" in self.columns else "y": self.target}
         taken = self.entries() if taken is None else taken
         found = {**self.columns, **target}
-        return {name: _described(finding, taken.get(name), self.counted.get(name)) for name, finding in found.items()}
+        return {
+            name: _described(finding, taken.get(name) if name in self.columns else None, self.counted.get(name))
+            for name, finding in found.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -363,15 +366,13 @@ def _split(answer: np.ndarray, sizes: list[int], plan: LearningPlan) -> list[np.
     return np.split(answer / plan.n_samples, np.cumsum(sizes)[:-1])
 
 
-def _described(
-    finding: Finding | tuple[Category, float], taken: Number | Category | None, counted: Shares | None
-) -> dict[str, Any]:
+def _described(finding: Finding | tuple[Category, float], taken: Any, counted: Shares | None) -> dict[str, Any]:
     """Return what was learnt of a column, and the limits and the scale that are taken, as plain types."""
     if not isinstance(finding, Finding):
         category, missing = finding
         other = {} if counted is None else {"other_at_most": round(float(counted.most[-1]), 4)}
         return {"kind": "category", "categories": len(category.buckets or ()), "missing": round(missing, 4), **other}
-    number = taken if isinstance(taken, Number) else finding.number()
+    number = finding.number() if taken is None else taken
     scale = f"{number.scale} and log" if number.learnt is not None and number.learnt.logarithm else number.scale
     facts = {"kind": finding.kind, "low": number.bounds[0], "high": number.bounds[1], "scale": scale}
     integers = {"integers": len(finding.integers)} if finding.integers else {}

@@ -1,6 +1,5 @@
 """Map cells by the facts of a learnt schema: numbers around a centre, and spellings by hash bucket."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,21 +10,8 @@ from skdp._data_validation import keep_names, quoting_no_data
 from skdp._validation import column_labels
 from skdp.preprocessing._base import StatelessTransformer
 from skdp.preprocessing._cells import bucket_cells, columns_of, number_cells
-from skdp.preprocessing._schema import OTHER, Category, LearntScale, Number
-from skdp.privacy.queries.column_histograms import BUCKETS, bucket_bins
 
-__all__ = [
-    "HashedCategories",
-    "LearntNumbers",
-    "between_bounds",
-    "bucket_codes",
-    "from_between",
-    "number_indicators",
-    "separator_of",
-]
-
-FURTHEST = 4.0  # largest scaled value, in sizes of the core; a choice: the bounds are at most this far
-LARGEST = 1e290  # of a cell, so that differences are finite
+__all__ = ["HashedCategories", "LearntNumbers", "separator_of"]
 
 
 class ColumnMap(StatelessTransformer):
@@ -65,7 +51,7 @@ class ColumnMap(StatelessTransformer):
         return np.array([name for column, facts in pairs for name in self._names(column, facts)], dtype=object)
 
     def _names(self, column: str, facts: Any) -> list[str]:
-        return [f"{column}{self.separator}{part}" if part else column for part in parts_of(facts)]
+        return [f"{column}{self.separator}{part}" if part else column for part in facts.parts]
 
     def _read(self, X: Any, reset: bool) -> Any:
         return quoting_no_data(X, lambda: self._cells(X, reset))
@@ -86,7 +72,7 @@ class ColumnMap(StatelessTransformer):
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):  # a warning would reveal a cell
-            return np.hstack([self._block(facts, X[:, column]) for column, facts in enumerate(self.facts)])
+            return np.hstack([facts.map(X[:, column]) for column, facts in enumerate(self.facts)])
 
 
 class LearntNumbers(ColumnMap):
@@ -102,11 +88,6 @@ class LearntNumbers(ColumnMap):
 
     _column = staticmethod(number_cells)
 
-    def _block(self, facts: Number, cells: np.ndarray) -> np.ndarray:
-        filled = _filled(facts, cells)
-        beside = [_logarithm(facts, filled)] if _learnt(facts).logarithm else []
-        return np.column_stack([_scaled(facts, filled), *beside, number_indicators(facts, cells)])
-
 
 class HashedCategories(ColumnMap):
     """Map spellings to indicators of some hash buckets, of missing cells if these have one, and of all others.
@@ -120,102 +101,6 @@ class HashedCategories(ColumnMap):
     """
 
     _column = staticmethod(bucket_cells)
-
-    def _block(self, facts: Category, cells: np.ndarray) -> np.ndarray:
-        return np.eye(len(parts_of(facts)))[bucket_codes(facts, cells)]
-
-
-def number_indicators(facts: Number, cells: np.ndarray) -> np.ndarray:
-    """Return the indicators of the learnt integers of a number, and then that of missing cells if it has one.
-
-    Parameters
-    ----------
-    facts : Number
-        The column.
-    cells : ndarray of shape (n_samples,)
-        Numbers, NaN where missing.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_indicators)
-        0, or the weight of indicators of integers, or 1 for missing cells.
-    """
-    learnt = _learnt(facts)
-    missing = np.isnan(cells)[:, None] if learnt.missing else np.empty((len(cells), 0))
-    return np.hstack([(cells[:, None] == np.array(learnt.integers)) * learnt.weight, missing])
-
-
-def bucket_codes(facts: Category, cells: np.ndarray) -> np.ndarray:
-    """Return which indicator of each cell is 1: that of a hash bucket, of missing cells if they have one, or of all others.
-
-    Parameters
-    ----------
-    facts : Category
-        The column.
-    cells : ndarray of shape (n_samples,)
-        Numbers of buckets, NaN where missing.
-
-    Returns
-    -------
-    ndarray of int of shape (n_samples,)
-        Numbers of indicators.
-    """
-    kept = [*(facts.buckets or ()), *[BUCKETS] * facts.missing]
-    places = np.full(BUCKETS + 1, len(kept))
-    places[kept] = np.arange(len(kept))
-    return np.take(places, bucket_bins(cells))
-
-
-def between_bounds(facts: Number, cells: np.ndarray) -> np.ndarray:
-    """Return where numbers lie between the bounds, on the scale of the column; missing ones lie at the centre or at the fill.
-
-    Parameters
-    ----------
-    facts : Number
-        The column.
-    cells : ndarray of shape (n_samples,)
-        Any numbers, NaN where missing.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        Numbers in [-1, 1]; -1, 0 or 1 for a column of scale "sign".
-    """
-    filled = _filled(facts, cells)
-    if facts.scale == "sign":
-        return np.sign(filled - _learnt(facts).centre)
-    low, high = _on_scale(facts, np.array(facts.bounds))
-    width = max(float(high - low), math.ulp(0.0))
-    with np.errstate(all="ignore"):  # a warning would reveal a cell
-        return np.clip(2 * ((_on_scale(facts, np.clip(filled, *facts.bounds)) - low) / width) - 1, -1.0, 1.0)
-
-
-def from_between(facts: Number, places: np.ndarray) -> np.ndarray:
-    """Return the numbers that `between_bounds` maps to these places, increasing; a value on each side for the scale "sign"."""
-    low, high = facts.bounds
-    if facts.scale == "sign":
-        centre = _learnt(facts).centre
-        return np.where(places < 0, min(low, centre), np.where(places > 0, max(high, centre), centre))
-    if facts.scale == "linear":
-        return low + (high - low) * (places + 1) / 2
-    unit, (low, high) = _learnt(facts).unit, _on_scale(facts, np.array(facts.bounds))
-    logarithms = low + (high - low) * (places + 1) / 2
-    return np.clip(np.copysign(np.expm1(np.abs(logarithms)) * unit, logarithms), *facts.bounds)
-
-
-def _filled(facts: Number, cells: np.ndarray) -> np.ndarray:
-    centre = _learnt(facts).centre if facts.fill is None else facts.fill
-    return np.where(np.isnan(cells), centre, np.clip(cells, -LARGEST, LARGEST))
-
-
-def parts_of(facts: Number | Category) -> list[str]:
-    """Return the names of the features of a learnt column behind the column's own; that of a scaled number is empty."""
-    if isinstance(facts, Category):
-        prefix = "" if facts.are_codes else "bucket"
-        return [*(f"{prefix}{bucket}" for bucket in facts.buckets or ()), *(["missing"] if facts.missing else []), OTHER]
-    learnt = _learnt(facts)
-    logarithm = ["log"] if learnt.logarithm else []
-    return ["", *logarithm, *(f"{value:.15g}" for value in learnt.integers), *(["missing"] if learnt.missing else [])]
 
 
 def separator_of(columns: Mapping[str, Any]) -> str:
@@ -233,47 +118,10 @@ def separator_of(columns: Mapping[str, Any]) -> str:
     str
         One underscore, as a rule.
     """
-    learnt = {name: parts_of(facts) for name, facts in columns.items() if _is_learnt(facts)}
-    given = {name: facts.categories for name, facts in columns.items() if isinstance(facts, Category) and name not in learnt}
-    taken = {*columns, *(f"{name}_{category}" for name, categories in given.items() for category in (*categories, OTHER))}
+    learnt = {name: facts.parts for name, facts in columns.items() if not facts.plain}
+    given = {name: facts.parts for name, facts in columns.items() if facts.plain}
+    taken = {*columns, *(f"{name}_{part}" for name, parts in given.items() for part in parts if part)}
     separator = "_"
     while any(f"{name}{separator}{part}" in taken for name, parts in learnt.items() for part in parts if part):
         separator += "_"
     return separator
-
-
-def _is_learnt(facts: Any) -> bool:
-    return (facts.buckets if isinstance(facts, Category) else facts.learnt) is not None
-
-
-def _learnt(facts: Number) -> LearntScale:
-    if facts.learnt is None:
-        raise ValueError("The column has bounds alone; expected a core and a centre.")
-    return facts.learnt
-
-
-def _scaled(facts: Number, values: np.ndarray) -> np.ndarray:
-    """Return the distance from the centre, on the scale of the column and in sizes of its core."""
-    learnt = _learnt(facts)
-    if facts.scale == "sign":
-        return np.sign(values - learnt.centre)
-    low, high = facts.bounds
-    around = _on_scale(facts, np.array([learnt.centre, *learnt.core]))
-    size = max(float(np.abs(around[1:] - around[0]).max()), math.ulp(0.0))
-    return np.clip((_on_scale(facts, np.clip(values, low, high)) - around[0]) / size, -FURTHEST, FURTHEST)
-
-
-def _logarithm(facts: Number, values: np.ndarray) -> np.ndarray:
-    """Return logarithms of numbers, of which those of the core are in [-1, 1]."""
-    learnt = _learnt(facts)
-    low, high = _signed_logarithm(np.array(learnt.core), learnt.logarithm)
-    places = _signed_logarithm(np.clip(values, *facts.bounds), learnt.logarithm)
-    return np.clip((2 * places - low - high) / max(float(high - low), math.ulp(0.0)), -FURTHEST, FURTHEST)
-
-
-def _on_scale(facts: Number, values: np.ndarray) -> np.ndarray:
-    return _signed_logarithm(values, _learnt(facts).unit) if facts.scale == "log" else values
-
-
-def _signed_logarithm(values: np.ndarray, unit: float) -> np.ndarray:
-    return np.copysign(np.log1p(np.abs(values / unit)), values)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.preprocessing._schema import Category, LearntScale, Number, Schema
+from skdp.preprocessing._column_kinds import Category, LearntScale, Number, further
 from skdp.privacy.queries.column_histograms import LOWEST, NUMBER_BINS, OCTAVES, octave_ends
 
 __all__ = [
     *("FAR_Z", "LEAST_MASS", "LEAST_SQUARE", "MODE", "NEAR_Z", "STEP_SQUARE", "Finding", "Z"),
-    *("common_buckets", "lighter", "missing_share", "nearer", "number_or_text", "on_one_scale", "place_octaves", "text_share"),
+    *("common_buckets", "missing_share", "number_or_text", "place_octaves", "text_share"),
 ]
 
 # Standard deviations of the noise above which a single bin counts: one empty column of 243 bins in 35 has a bin above it. With
@@ -61,11 +61,6 @@ SKEWED = 2
 TENTH, HALF, MOST = 0.1, 0.5, 0.98
 # Octaves between the median magnitude and the largest bound of a logarithm: outliers do not set the scale.
 FURTHEST_OCTAVES = 20
-# Weight of the indicators of integers for a classifier: the number beside them has most of the effect, as a rule, and many
-# indicators of weight 1 make rows long. Chosen with bank in view: .7, .5 and .35 for 1 gave +.002, +.003 and +.004 in AUC there
-# (linear, epsilon 1, replace_one); adult and made-up frames with linear or smooth effects +-.001, those with effects of single
-# integers -.0005 and -.001 (additive: -.002 and -.005) at .5 and .35. Regressions keep 1: on bike they lose up to .04 at .5.
-LIGHT = 0.5
 # Octaves of the window where no bin counts, the weight of the release there against exponents near 0, and their unit.
 WINDOW, GAIN, PRIOR = 4, 0.1, 10
 # Limits of a column that nothing is known of, in sizes of its core.
@@ -247,7 +242,7 @@ def place_octaves(shares: np.ndarray, sigma: float, target: bool = False, robust
     unseen = TARGET_UNSEEN if target else UNSEEN + 2 * sigma
     if 1 - missing - total > unseen:
         low, high = -max(-low, high), max(-low, high)
-    core, limits = (low, high), _further(low, high, 2.0 ** sum(sigma > noise for noise in FURTHER[: 1 if target else 2]))
+    core, limits = (low, high), further(low, high, 2.0 ** sum(sigma > noise for noise in FURTHER[: 1 if target else 2]))
     if target:
         limits = _hinted(limits, core, shares[:-1], HINT * sigma)
     tenth, half, most = _magnitudes(mass)
@@ -335,84 +330,12 @@ def _ends(mass: np.ndarray, found: np.ndarray, trim: float) -> tuple[float, floa
     return float(low[kept[0]]), float(high[kept[-1]])
 
 
-def _further(low: float, high: float, factor: float) -> tuple[float, float]:
-    """Return limits beyond the far end, or ends, of a core."""
-    if high >= -low and -low >= high:
-        return low * factor, high * factor
-    if high > -low:
-        return (low / factor if low > 0 else low), high * factor
-    return low * factor, (high / factor if high < 0 else high)
-
-
 def _hinted(limits: tuple[float, float], core: tuple[float, float], mass: np.ndarray, least: float) -> tuple[float, float]:
     """Return limits that are beyond the core only where bins there hold more than a mass together."""
     lows, highs = octave_ends()
     below = mass[(lows >= limits[0]) & (highs <= core[0])].sum()
     above = mass[(lows >= core[1]) & (highs <= limits[1])].sum()
     return (limits[0] if below > least else core[0]), (limits[1] if above > least else core[1])
-
-
-def nearer(facts: Number | Category, factor: float) -> Number | Category:
-    """Return a column on a linear scale with limits at most a factor beyond its core; other columns are returned as they are.
-
-    Parameters
-    ----------
-    facts : Number or Category
-        The column.
-    factor : float
-        Largest ratio of a far limit to the end of the core.
-
-    Returns
-    -------
-    Number or Category
-        The facts, computed from them alone.
-    """
-    if not isinstance(facts, Number) or facts.learnt is None or facts.scale != "linear":
-        return facts
-    low, high = _further(*facts.learnt.core, factor)
-    low, high = max(low, facts.bounds[0]), min(high, facts.bounds[1])
-    return replace(facts, bounds=(low, high)) if low < high else facts
-
-
-def lighter(facts: Number | Category) -> Number | Category:
-    """Return a column whose integers have indicators of less weight, for a classifier; others are returned as they are.
-
-    Parameters
-    ----------
-    facts : Number or Category
-        The column.
-
-    Returns
-    -------
-    Number or Category
-        The facts, computed from them alone.
-    """
-    if not isinstance(facts, Number) or facts.learnt is None or not facts.learnt.integers:
-        return facts
-    square = facts.learnt.mean_square - facts.learnt.weight**2 + LIGHT**2
-    return replace(facts, learnt=replace(facts.learnt, weight=LIGHT, mean_square=square))
-
-
-def on_one_scale(schema: Schema) -> Schema:
-    """Return a schema whose skewed columns are on a logarithmic scale alone, for models of any function of a column.
-
-    Parameters
-    ----------
-    schema : Schema
-        Any facts.
-
-    Returns
-    -------
-    Schema
-        No column has a logarithm beside the number.
-    """
-
-    def on_one(facts: Number | Category) -> Number | Category:
-        if not isinstance(facts, Number) or facts.learnt is None or not facts.learnt.logarithm:
-            return facts
-        return replace(facts, scale="log", learnt=replace(facts.learnt, unit=facts.learnt.logarithm, logarithm=0.0))
-
-    return replace(schema, columns={name: on_one(facts) for name, facts in schema.columns.items()})
 
 
 def _magnitudes(mass: np.ndarray) -> tuple[int, int, int]:

@@ -4,7 +4,7 @@ A part of a column is a level of it, "other", "missing", or a range of numbers.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,8 @@ import numpy as np
 from scipy.special import bdtrc, ndtr
 
 from skdp._table_types import is_lazy
-from skdp.preprocessing._categories import KnownCategories, spelling, spellings
-from skdp.preprocessing._cells import bucket_cells, column_values, is_date, number_cells, unread_cells
-from skdp.preprocessing._learnt_columns import bucket_codes
-from skdp.preprocessing._schema import OTHER, Category, Number
+from skdp.preprocessing._cells import number_cells
+from skdp.preprocessing._column_kinds import BEYOND, OTHER, Column
 from skdp.privacy.errors import warn
 
 __all__ = [
@@ -24,13 +22,12 @@ __all__ = [
     "Part",
     "Shares",
     "hardly_seen_in_words",
-    "parts_of_cells",
     "support",
     "warn_of_hardly_seen",
     "warn_of_unknown",
 ]
 
-# Name as from `parts_of_cells`, or a range (low, high) of numbers, without its ends, which may be infinite.
+# Name as from `Column.parts_of_cells`, or a range (low, high) of numbers, without its ends, which may be infinite.
 Part = str | tuple[float, float]
 HardlySeen = tuple[Part, float]  # a part, and the largest share of the records of the fit that may have it
 MISSING = "missing"
@@ -41,7 +38,6 @@ MOST_DEVIATIONS = 3.0  # of noise that a true share may be above the released on
 # known of the fit: a schema states categories and bounds, and not how many cells are beyond; and noise can hide tails from learnt
 # ones. How unlikely what is seen must be for such shares. Choices: of 1000 cells, 22 that are new warn, and 4 of 20.
 BESIDE, MOST_UNKNOWN, UNLIKELY = 0.01, 0.5, 1e-3
-BEYOND = "are beyond the range of the fit and count as its end"
 LEAST_NOISE, MOST_NOISE = 1e-9, 1e3  # of a share; beyond, a release tells all, or nothing
 
 
@@ -107,29 +103,6 @@ def support(found: Shares, odds: np.ndarray) -> np.ndarray:
     return there / np.maximum(there + empty, np.finfo(float).tiny)
 
 
-def parts_of_cells(facts: Number | Category, column: Any) -> np.ndarray:
-    """Return the part of the column that each cell of a table to predict for has.
-
-    Parameters
-    ----------
-    facts : Number or Category
-        The column.
-    column : Series or ndarray of shape (n_samples,)
-        Cells.
-
-    Returns
-    -------
-    ndarray of object of shape (n_samples,)
-        Names as in ``Category.labels``, such as "red", "bucket 17", "missing" or "other"; of numbers, "missing" or "".
-    """
-    if isinstance(facts, Number):
-        return np.where(np.isnan(number_cells(column)), MISSING, "").astype(object)
-    if facts.buckets is None:
-        cells, known = np.asarray(column).astype(object)[:, None], KnownCategories(list(facts.categories), other=OTHER)
-        return np.asarray(known.set_output(transform="default").fit_transform(cells)[:, 0])
-    return np.array(facts.labels, dtype=object)[bucket_codes(facts, bucket_cells(column))]
-
-
 def hardly_seen_in_words(hardly_seen: Mapping[str, Sequence[HardlySeen]]) -> str:
     """Return the parts of all columns as text; "" if there are none."""
     found = [f"{name}: {_in_words(part)} (at most {most:.2g})" for name, parts in hardly_seen.items() for part, most in parts]
@@ -156,7 +129,9 @@ def warn_of_unknown(fitted: Any, X: Any) -> frozenset[str]:
     names, told = [] if is_lazy(X) else list(getattr(X, "columns", ())), set[str]()
     found, learnt = list[str](), getattr(fitted, "learnt_", {})
     for name, facts in ((name, facts) for name, facts in fitted.schema_.columns.items() if names.count(name) == 1):
-        for cells, usual, what in _unusual(facts, X[name], learnt.get(name, {})):
+        of_fit = learnt.get(name, {})
+        missing = max((of_fit[key] for key in ("missing", "other_at_most") if key in of_fit), default=MOST_UNKNOWN)
+        for cells, usual, what in facts.unusual(X[name], of_fit, missing, MOST_UNKNOWN):
             if cells and bdtrc(cells - 1, len(X[name]), min(usual + BESIDE, 1.0)) < UNLIKELY:
                 found.append(f"{cells} of {len(X[name])} cells of {name!r} {what}")
                 told |= {name} if what != BEYOND else set()
@@ -169,31 +144,6 @@ def warn_of_unknown(fitted: Any, X: Any) -> frozenset[str]:
             UserWarning,
         )
     return frozenset(told)
-
-
-def _unusual(facts: Number | Category, column: Any, learnt: Mapping[str, Any]) -> Iterator[tuple[int, float, str]]:
-    """Yield numbers of cells that a fit does not expect, with the share of them that it may have had, and what they are."""
-    usual = max((learnt[key] for key in ("missing", "other_at_most") if key in learnt), default=MOST_UNKNOWN)
-    if isinstance(facts, Category):
-        yield _of_no_category(facts, column), usual, "are of no category of the fit"
-        return
-    if facts.learnt is not None:
-        yield unread_cells(column), usual, "are no numbers and count as missing"
-        if facts.learnt.dates != is_date(column.dtype):  # `warn_of_types` tells that
-            return
-    if facts.scale != "sign" and learnt.get("kind") != "undetermined":
-        cells, (low, high) = number_cells(column), facts.bounds
-        yield int(((cells < low) | (cells > high)).sum()), MOST_UNKNOWN, BEYOND
-
-
-def _of_no_category(facts: Category, column: Any) -> int:
-    """Return how many cells are neither empty nor of a category."""
-    if facts.buckets is not None:
-        buckets = bucket_cells(column)
-        return int(((bucket_codes(facts, buckets) == facts.n_features - 1) & ~np.isnan(buckets)).sum())
-    known = {text for name in facts.categories for text in spellings(name)}
-    texts = [spelling(cell) for cell in column_values(column).astype(object).tolist()]
-    return 0 if OTHER in known else sum(bool(text) and text not in known for text in texts)
 
 
 def warn_of_hardly_seen(fitted: Any, X: Any, told: Collection[str] = ()) -> None:
@@ -223,9 +173,9 @@ def warn_of_hardly_seen(fitted: Any, X: Any, told: Collection[str] = ()) -> None
         )
 
 
-def _share(facts: Number | Category, part: Part, column: Any) -> float:
+def _share(facts: Column, part: Part, column: Any) -> float:
     if isinstance(part, str):
-        has = parts_of_cells(facts, column) == part
+        has = facts.parts_of_cells(column) == part
     else:
         numbers = number_cells(column)
         has = (numbers > part[0]) & (numbers < part[1])

@@ -1,23 +1,20 @@
 """Build the transformer of a whole table from a schema of public facts."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
 from skdp._files._suffixes import imported
-from skdp.preprocessing._categories import KnownCategories
+from skdp.preprocessing._column_kinds import Indicators
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._lazily import lazily, public_row
-from skdp.preprocessing._learnt_columns import HashedCategories, LearntNumbers, parts_of, separator_of
-from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
-from skdp.preprocessing._schema import OTHER, Category, Number, Schema, encoded
+from skdp.preprocessing._scaling import RowNormClipper
+from skdp.preprocessing._schema import Schema
 from skdp.preprocessing._treatment import TreatmentSchema
 
-__all__ = ["Indicators", "SchemaPipeline", "from_schema", "indicators_of", "prepared_names"]
+__all__ = ["SchemaPipeline", "from_schema", "indicators_of", "prepared_names"]
 
 
 @lazily
@@ -91,7 +88,7 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
 
     facts = Schema.read(schema)
     own_units = isinstance(facts, TreatmentSchema)
-    parts = list(facts.parts(sparse_output) if isinstance(facts, TreatmentSchema) else _parts(facts, sparse_output))
+    parts = list(facts.parts(sparse_output))
     columns = ColumnTransformer(
         parts,
         sparse_threshold=1.0 if sparse_output else 0.0,
@@ -109,68 +106,9 @@ def prepared_names(schema: Schema) -> np.ndarray:
     return from_schema(schema).fit(row).get_feature_names_out()
 
 
-@dataclass(frozen=True)
-class Indicators:
-    """Say which prepared columns are the indicators of one column of a table.
-
-    Parameters
-    ----------
-    columns : slice
-        The prepared columns.
-    weight : float
-        Value of an indicator that is not 0, in a row that is not shortened.
-    exhaustive : bool
-        Whether each record has one of them; integers stand beside the number, and records may have none.
-    name : str, default=""
-        The column of the table.
-    parts : tuple of str, default=()
-        What each indicator of an exhaustive column stands for, as in ``Category.labels``.
-    """
-
-    columns: slice
-    weight: float
-    exhaustive: bool
-    name: str = ""
-    parts: tuple[str, ...] = ()
-
-
 def indicators_of(schema: Schema) -> Iterator[Indicators]:
     """Return the indicators of each category and of each number with learnt integers, among the columns of `prepared_names`."""
-    start = 0
-    for _, _, names in _parts(schema, False):
-        for name in names:
-            facts = schema.columns[name]
-            if isinstance(facts, Number) and facts.learnt is not None:
-                first = start + 1 + bool(facts.learnt.logarithm)
-                if facts.learnt.integers:
-                    places = slice(first, first + len(facts.learnt.integers))
-                    yield Indicators(places, facts.learnt.weight / schema.data_norm, False, name)
-                start += len(parts_of(facts))
-            elif isinstance(facts, Category):
-                places = slice(start, start + facts.n_features)
-                yield Indicators(places, 1 / schema.data_norm, True, name, tuple(facts.labels))
-                start = places.stop
-            else:
-                start += 1
-
-
-def _parts(facts: Schema, sparse_output: bool) -> Iterator[tuple[str, Any, list[str]]]:
-    numbers = {name: column for name, column in facts.columns.items() if isinstance(column, Number)}
-    learnt = {name: numbers.pop(name) for name, column in [*numbers.items()] if column.learnt is not None}
-    treatments = dict.fromkeys((column.scale, column.fill) for column in numbers.values())
-    for scale, fill in treatments:
-        alike = {name: column.bounds for name, column in numbers.items() if (column.scale, column.fill) == (scale, fill)}
-        label = f"{scale} numbers" + ("" if fill is None else f", {fill!r} where missing")
-        yield label, BoundedScaler(list(alike.values()), scale=scale, fill=fill), list(alike)
-    separator = separator_of(facts.columns)
-    if learnt:
-        yield "learnt numbers", LearntNumbers(list(learnt.values()), separator), list(learnt)
-    others = {name: column for name, column in facts.columns.items() if isinstance(column, Category)}
-    hashed = {name: others.pop(name) for name, column in [*others.items()] if column.buckets is not None}
-    if hashed:
-        yield "hashed categories", HashedCategories(list(hashed.values()), separator), list(hashed)
-    categories = {name: list(column.categories) for name, column in others.items()}
-    if categories:
-        lists = list(categories.values())
-        encoder = OneHotEncoder(categories=[encoded(names) for names in lists], sparse_output=sparse_output)
-        yield "categories", make_pipeline(KnownCategories(lists, other=OTHER), encoder), list(categories)
+    start, length = 0, schema.data_norm
+    for name, column in (item for columns in schema.alike() for item in columns.items()):
+        yield from column.indicators(name, start, length)
+        start += column.n_features

@@ -10,7 +10,7 @@ from skdp._data_validation import read_features
 from skdp._validation import check_feature_bounds, check_number, check_scale, column_labels, shown, warn_of_two_numbers
 from skdp.preprocessing._base import StatelessTransformer
 
-__all__ = ["BoundedScaler", "RowNormClipper", "signed_log"]
+__all__ = ["BoundedNumbers", "BoundedScaler", "RowNormClipper", "signed_log"]
 
 
 class BoundedScaler(StatelessTransformer):
@@ -125,6 +125,29 @@ class BoundedScaler(StatelessTransformer):
         pairs = check_feature_bounds(self.bounds, n_features, names, parameter="bounds")
         low, high = np.broadcast_to(np.asarray(pairs), (n_features, 2)).T
         return low, high
+
+
+class BoundedNumbers(BoundedScaler):
+    """Clip numbers to public bounds, and leave them in their own units, or in those of the logarithm."""
+
+    def _scaled(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        return self._bounded(X, low, high)[0]
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns; logarithms say so.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Names of the columns of X.
+
+        Returns
+        -------
+        ndarray of str
+            One name per column.
+        """
+        names = super().get_feature_names_out(input_features)
+        return np.array([f"log1p({name})" for name in names], dtype=object) if self.scale == "log" else names
 
 
 class RowNormClipper(StatelessTransformer):

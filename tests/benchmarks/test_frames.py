@@ -8,7 +8,8 @@ from packaging.version import Version
 from benchmarks import tables
 from benchmarks.frames import FRAMES, load_frame
 from skdp.preprocessing import AdditiveBasis
-from skdp.preprocessing._schema import OTHER, Schema
+from skdp.preprocessing._column_kinds import OTHER
+from skdp.preprocessing._schema import Schema
 
 pytestmark = pytest.mark.skipif(
     Version(sklearn.__version__) < Version("1.8"),

@@ -12,7 +12,6 @@ from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression
 from skdp.inspection import AdditiveDisplay
 from skdp.preprocessing import AdditiveBasis, Category, LearntScale, Number, Schema
 from skdp.preprocessing._knot_placement import finest, hat_columns, refinement
-from skdp.preprocessing._learnt_columns import between_bounds, from_between
 
 N = 4000
 LEARNT = Schema(
@@ -87,9 +86,9 @@ def test_blocks_of_learnt_columns():
 def test_places_and_numbers_are_inverse(name):
     facts = LEARNT.columns[name]
     places = np.array([-1.0, 0.0, 1.0]) if facts.scale == "sign" else np.linspace(-1, 1, 21)
-    numbers = from_between(facts, places)
+    numbers = facts.from_between(places)
     assert (np.diff(numbers) > 0).all()
-    np.testing.assert_allclose(between_bounds(facts, numbers), places, atol=1e-12)
+    np.testing.assert_allclose(facts.between_bounds(numbers), places, atol=1e-12)
 
 
 def test_released_knots_map_rows(rng):

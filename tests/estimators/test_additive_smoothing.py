@@ -11,7 +11,7 @@ from seeded import fitted as seeded_fit
 from skdp import DPAdditiveClassifier
 from skdp.estimators.additive import _smoothing, _task
 from skdp.preprocessing import AdditiveBasis, Schema
-from skdp.preprocessing._schema import LearntScale, Number
+from skdp.preprocessing._column_kinds import LearntScale, Number
 from skdp.privacy.queries import Standardization
 from skdp.solvers import CoefficientNoise, SolverResult
 from skdp.solvers.adaptive._iterate_noise import KnownSteps, NoisySteps

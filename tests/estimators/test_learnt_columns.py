@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -34,7 +35,6 @@ from skdp import (
 from skdp.estimators import _learnt
 from skdp.estimators._learnt import Learning
 from skdp.preprocessing import LearnedSchema, Schema, from_schema
-from skdp.preprocessing._octave_rule import on_one_scale
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
 from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
 from skdp.privacy.oracle import Oracle
@@ -461,7 +461,8 @@ def test_a_skewed_column_has_two_features_of_a_linear_model_and_one_function_of_
     assert np.corrcoef(logarithms, np.log(frame["rooms"]))[0, 1] > 0.97
     assert linear.schema_.n_features == 3 and Schema.read(linear.schema_.to_dict()) == linear.schema_
     assert linear.score(frame, y) > 0.9
-    schemas = linear.schema_, on_one_scale(linear.schema_)
+    alone = {name: column.on_one_scale() for name, column in linear.schema_.columns.items()}
+    schemas = linear.schema_, replace(linear.schema_, columns=alone)
     made = [fitted(DPAdditiveRegressor(3.0, adjacency="zero_out", schema=schema, random_state=0), frame, y) for schema in schemas]
     assert np.array_equal(*(model.predict(frame) for model in made)) and made[0].score(frame, y) > 0.9
 

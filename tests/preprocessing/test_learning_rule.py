@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from skdp.preprocessing._column_kinds import Category, LearntScale, Number
 from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
-from skdp.preprocessing._learnt_columns import number_indicators
-from skdp.preprocessing._octave_rule import Finding, common_buckets, lighter, nearer, number_or_text, on_one_scale, place_octaves
-from skdp.preprocessing._schema import Category, LearntScale, Number, Schema
+from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves
 from skdp.preprocessing._truth_rule import place_truths
 from skdp.privacy.queries.column_histograms import BUCKETS, EVEN_BINS, NUMBER_BINS, FineBins, integers_between, octave_bins
 
@@ -364,13 +363,13 @@ def test_whole_numbers_among_others_do_not_hide_where_a_column_lies(rng):
     ],
 )
 def test_nearer_limits_are_at_most_a_factor_beyond_the_core(core, bounds, expected):
-    assert nearer(Number(bounds, "linear", None, LearntScale(core, core[0])), 2.0).bounds == expected
+    assert Number(bounds, "linear", None, LearntScale(core, core[0])).nearer(2.0).bounds == expected
 
 
 def test_nearer_limits_leave_other_columns_alone():
     learnt = LearntScale((1.0, 4.0), 1.0)
     for facts in (Number((0.25, 16.0), "linear", None), Number((0.25, 16.0), "log", None, learnt), Category(("a",))):
-        assert nearer(facts, 2.0) == facts
+        assert facts.nearer(2.0) == facts
 
 
 @pytest.mark.parametrize("sign", (1, -1))
@@ -397,7 +396,7 @@ def test_one_scale_of_a_skewed_column_is_the_logarithm():
         "b": Category(("x",)),
         "c": replace(skewed, learnt=LearntScale((0.0, 9.0), 4.5)),
     }
-    alone = on_one_scale(Schema({"skewed": skewed, **others}, None, None)).columns
+    alone = {name: column.on_one_scale() for name, column in {"skewed": skewed, **others}.items()}
     assert alone == {"skewed": Number((0.0, 9.0), "log", None, LearntScale((0.0, 9.0), 4.5, unit=2.0)), **others}
 
 
@@ -481,12 +480,12 @@ def test_noise_alone_and_columns_that_fill_their_limits_have_no_likeliest_window
 
 def test_integers_of_a_classifier_have_lighter_indicators():
     facts = Number((0.0, 9.0), "linear", 4.0, LearntScale((0.0, 9.0), 4.0, integers=(1.0, 2.0, 3.0), mean_square=4 / 3))
-    light = lighter(facts)
-    assert light.learnt.mean_square == pytest.approx(1 / 3 + light.learnt.weight**2) and lighter(light) == light
+    light = facts.lighter()
+    assert light.learnt.mean_square == pytest.approx(1 / 3 + light.learnt.weight**2) and light.lighter() == light
     cells = np.array([1.0, 2.0, 5.0])
-    np.testing.assert_array_equal(number_indicators(light, cells), light.learnt.weight * number_indicators(facts, cells))
+    np.testing.assert_array_equal(light.beside(cells), light.learnt.weight * facts.beside(cells))
     plain = [Number((0.0, 1.0), "linear", None), Category(("a",)), replace(facts, learnt=replace(facts.learnt, integers=()))]
-    assert [lighter(one) for one in plain] == plain
+    assert [one.lighter() for one in plain] == plain
 
 
 @pytest.mark.parametrize("sigma", (1e-4, 0.01, 0.02, 0.04))

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdp.estimators.additive._terms import LEVEL, ShapeFunction, Shapes
-from skdp.preprocessing import AdditiveBasis, Category, Term
-from skdp.preprocessing._schema import OTHER
+from skdp.preprocessing import AdditiveBasis, Term
 from skdp.solvers import Contrasts, Inference, InferenceDescent, Problem, WaldTest
 
 __all__ = ["ALIKE", "InferredShapes", "all_means", "fitted_first", "independent", "intervals_for_inference"]
@@ -70,8 +69,8 @@ def all_means(basis: AdditiveBasis, means: np.ndarray) -> np.ndarray:
 def _family(basis: AdditiveBasis, term: Term) -> tuple[int, int] | None:
     """Return where the hats or listed indicators of a term are; None for a number without hats."""
     column = basis.facts.columns[term.names[0]]
-    if isinstance(column, Category):
-        return term.columns.start, term.columns.stop - (OTHER not in column.categories)
+    if column.exhaustive:
+        return term.columns.start, term.columns.stop - column.implies_other
     hats = basis.hats_of(term)
     return (hats.start, hats.stop) if basis.n_intervals else None
 
@@ -118,7 +117,7 @@ class InferredShapes(Shapes):
         """Return the function of a term, at listed categories alone, and beside a confidence band one for the noise."""
         found = super().function(term, squeeze, level, simultaneous)
         column = self.basis.facts.columns[term.names[0]]
-        if isinstance(column, Category) and OTHER not in column.categories:
+        if column.implies_other:
             found = replace(found, **{name: getattr(found, name)[:-1] for name in ("grid", "values", "lower", "upper")})
         if self.kind == "noise":
             return found

@@ -7,8 +7,8 @@ import numpy as np
 
 from skdp.estimators._posterior import posterior_mean
 from skdp.estimators._shrunk_indicators import shrunk
-from skdp.preprocessing import AdditiveBasis, Number, Term
-from skdp.preprocessing._pipeline import Indicators
+from skdp.preprocessing import AdditiveBasis, Term
+from skdp.preprocessing._column_kinds import Indicators
 from skdp.solvers import SolverResult
 
 __all__ = ["smoothed"]
@@ -78,9 +78,9 @@ def smoothed(basis: AdditiveBasis, result: SolverResult) -> SolverResult:
 def _integers_of(basis: AdditiveBasis, term: Term) -> Indicators | None:
     """Return the indicators of the integers of a learnt number; None for other terms."""
     column = basis.facts.columns[term.names[0]]
-    if len(term.names) > 1 or not isinstance(column, Number) or column.learnt is None or not column.learnt.integers:
+    if len(term.names) > 1 or not column.integers:
         return None
-    start, values = basis.hats_of(term).stop, np.array(column.learnt.integers)
+    start, values = basis.hats_of(term).stop, np.array(column.integers)
     grid: dict[str, Any] = {term.names[0]: values[:1]}
     weight = float(basis.of_term(term, grid).toarray()[0, start - term.columns.start])
     return Indicators(slice(start, start + len(values)), weight, exhaustive=False)
@@ -91,9 +91,8 @@ def _smooth_columns(basis: AdditiveBasis, term: Term) -> slice | None:
     if len(term.names) > 1:
         return None
     hats, column = basis.hats_of(term), basis.facts.columns[term.names[0]]
-    if isinstance(column, Number):
-        stated = column.learnt is None
-        return slice(term.columns.start, hats.stop) if stated and hats.stop - hats.start >= FEWEST_HATS else None
+    if not column.exhaustive:
+        return slice(term.columns.start, hats.stop) if column.plain and hats.stop - hats.start >= FEWEST_HATS else None
     return term.columns if term.columns.stop - term.columns.start >= FEWEST_HATS else None
 
 

@@ -6,10 +6,10 @@ from itertools import compress
 
 import numpy as np
 
-from skdp.preprocessing import AdditiveBasis, Category, Term
+from skdp.preprocessing import AdditiveBasis, Term
 from skdp.preprocessing._bins import bin_places
+from skdp.preprocessing._column_kinds import OTHER, Column
 from skdp.preprocessing._parts import HardlySeen, Shares
-from skdp.preprocessing._schema import OTHER
 from skdp.solvers import ReleasedMoments, SolverResult
 
 __all__ = ["Support", "supported", "supports"]
@@ -91,7 +91,7 @@ def supports(
     for term in basis.terms[: len(basis.facts.columns)]:
         (name,) = term.names
         column, support = basis.facts.columns[name], None
-        if isinstance(column, Category):
+        if column.exhaustive:
             shares = _of_levels(basis, term, moments)
             for beside in (counted, in_bins):
                 shares = shares.combined(beside[name]) if name in beside else shares
@@ -151,9 +151,9 @@ def _is_empty(found: Shares, limit: np.ndarray | float) -> np.ndarray:
     return np.asarray((found.shares <= SEEN * found.noise) & (largest <= limit))
 
 
-def _levels(column: Category, found: Shares, limit: float) -> Support | None:
+def _levels(column: Column, found: Shares, limit: float) -> Support | None:
     """Return the support of a category by shares in the order of its labels, if it has some levels without records."""
-    unlisted = np.array([label == OTHER for label in column.labels]) & (OTHER not in column.categories)
+    unlisted = np.array([label == OTHER for label in column.labels]) & column.implies_other
     empty = _is_empty(found, np.where(unlisted, np.inf, min(limit, SPARSE / unlisted.size)))
     if empty.all() or not empty.any():
         return None

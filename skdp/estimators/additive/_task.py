@@ -35,8 +35,7 @@ from skdp.estimators.additive._terms import (
     monotone_directions,
 )
 from skdp.losses import Logistic, Squared
-from skdp.preprocessing import AdditiveBasis, Number, Schema
-from skdp.preprocessing._octave_rule import on_one_scale
+from skdp.preprocessing import AdditiveBasis, Schema
 from skdp.privacy.budget import Budget, default_delta
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.oracle import Oracle
@@ -85,7 +84,8 @@ class AdditiveTask(Task):
 
         Without names and schema they are for a plan, where any pair of numbers stands for any other.
         """
-        facts = on_one_scale(public_columns(self.input_schema, self.feature_bounds, n_columns, names))
+        given = public_columns(self.input_schema, self.feature_bounds, n_columns, names)
+        facts = replace(given, columns={name: column.on_one_scale() for name, column in given.columns.items()})
         known = list(facts.columns)
         if names is None and self.schema is None:
             pairs = tuple((known[0], known[0]) for _ in self.interactions)
@@ -209,9 +209,7 @@ class AdditiveTask(Task):
         schema = super().usable(schema, learnt)
         columns = {**schema.columns}
         for name in monotone_directions(self.monotone, schema):
-            column = columns[name]
-            if isinstance(column, Number) and column.learnt is not None:
-                columns[name] = replace(column, learnt=replace(column.learnt, integers=(), missing=False))
+            columns[name] = columns[name].without_indicators()
         return replace(schema, columns=columns)
 
     @property

@@ -12,7 +12,7 @@ from sklearn.isotonic import isotonic_regression
 
 from skdp._validation import shown
 from skdp.estimators._public_columns import named_columns
-from skdp.preprocessing import AdditiveBasis, Category, Schema, Term
+from skdp.preprocessing import AdditiveBasis, Schema, Term
 from skdp.solvers import CoefficientNoise, WaldTest
 
 __all__ = ["ShapeFunction", "Shapes", "check_monotone", "monotone_coefficients", "monotone_directions"]
@@ -356,7 +356,7 @@ def monotone_directions(monotone: Any, facts: Schema) -> dict[str, int]:
     directions = {}
     for column, way in (monotone or {}).items():
         (name,) = named_columns("monotone", [column], list(facts.columns))
-        if isinstance(facts.columns[name], Category):
+        if facts.columns[name].exhaustive:
             raise ValueError(f"monotone has {name!r}, a column of categories, which have no order; expected numbers.")
         directions[name] = int(way)
     return directions

@@ -12,7 +12,8 @@ import skdp.preprocessing._additive_basis as additive_basis
 from skdp import DPAdditiveRegressor, DPGradientBoostingClassifier
 from skdp.preprocessing._additive_basis import AdditiveBasis
 from skdp.preprocessing._bins import bins_of
-from skdp.preprocessing._schema import Category, LearntScale, Number, Schema
+from skdp.preprocessing._column_kinds import Category, LearntScale, Number
+from skdp.preprocessing._schema import Schema
 from skdp.privacy.data.packed_rows import PackedCategory, PackedRows
 from skdp.privacy.data.storage import Storage
 from skdp.privacy.data.summation import BLOCK
