@@ -8,6 +8,7 @@ import pytest
 
 from skdp.preprocessing._column_kinds import Category, LearntScale, Number
 from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
+from skdp.preprocessing._learning import Learnt
 from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves
 from skdp.preprocessing._truth_rule import place_truths
 from skdp.privacy.queries.column_histograms import BUCKETS, EVEN_BINS, NUMBER_BINS, FineBins, integers_between, octave_bins
@@ -529,3 +530,8 @@ def test_noise_in_the_buckets_of_numbers_is_no_missing_cell():
     assert ghosts <= 10
     shares[NUMBER_BINS + 7] = 0.2
     assert number_or_text(shares, sigma).missing > 0.1
+
+
+def test_a_stated_column_called_y_does_not_describe_the_target():
+    learnt = Learnt({}, Finding("numbers", (0.0, 8.0), (0.0, 8.0), 0.0, 0.0))
+    assert learnt.described({"y": Number((-1.0, 1.0), "linear", None)}) == learnt.described()
