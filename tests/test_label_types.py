@@ -107,8 +107,8 @@ def test_no_neighbour_that_can_be_fitted_has_labels_of_another_type(classes, kin
         ([0, 1], np.where(CODES, "yes", "no").astype(object), "classes are numbers, and y is of dtype object"),
         (["0", "1"], CODES.tolist(), "classes are text; an array y may have them in another type, a list may not"),
         (["0", "1"], CODES + 1, "classes are text, and y is of dtype int64"),
-        ([0, 1], CODES + 1, "one of them."),
-        (["no", "yes"], np.where(CODES, "perhaps", "no"), "one of them."),
+        ([0, 1], CODES + 1, "one of them, spelt as in y: upper case counts."),
+        (["no", "yes"], np.where(CODES, "perhaps", "no"), "one of them, spelt as in y: upper case counts."),
     ),
 )
 def test_the_message_has_both_types_and_no_label(classes, y, told):
