@@ -23,7 +23,6 @@ from sklearn.utils.validation import validate_data
 from skdp._extra_facts import NO_EXTRA, ExtraFacts
 from skdp._label_types import otherwise_spelt, sorted_labels, told_apart, type_mismatch
 from skdp._table_types import as_table
-from skdp._validation import check_classes
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import silent, warn
 
@@ -44,8 +43,6 @@ __all__ = [
     "quoting_no_data",
     "read_features",
     "read_numbers",
-    "read_regression_table",
-    "read_table",
     "read_unlabelled",
     "read_weights",
     "refuse_dates",
@@ -271,35 +268,6 @@ class Table:
         return records
 
 
-def read_table(estimator: Any, X: Any, y: Any, classes: object) -> tuple[Facts, Any, np.ndarray]:
-    """Check a labelled table; learn only what is public about it.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A scratch copy, which gets ``n_features_in_`` and ``feature_names_in_``.
-    X, y : array-like
-        As given to ``fit``.
-    classes : object
-        The estimator's parameter.
-
-    Returns
-    -------
-    facts : Facts
-        What is public.
-    X : ndarray, CSR or CSC
-        The table, not copied unless its format or dtype demands it.
-    codes : ndarray of shape (n_samples,)
-        Class numbers.
-    """
-    given = None if classes is None else check_classes(classes)
-    X, labels, codes = quoting_no_data(X, lambda: _read(estimator, X, y, given))
-    if codes is None and given is not None:
-        raise ValueError(_outside(given, y))
-    check_label_set(labels)
-    return facts_of(estimator, X, labels), X, codes
-
-
 def _outside(given: np.ndarray, y: Any) -> str:
     expected = "expected every label to be one of them, spelt as in y: upper case counts."
     return f"y has labels outside classes={given.tolist()!r}; {expected}{type_mismatch(given, y)}"
@@ -309,39 +277,6 @@ def check_label_set(labels: np.ndarray) -> None:
     """Raise ValueError unless there are two classes at least."""
     if labels.size < 2:
         raise ValueError("y has only one class; expected at least two. classes=[...] names the classes without reading y.")
-
-
-def read_regression_table(
-    estimator: Any, X: Any, y: Any, centre: float, half_width: float, bounded: bool = True
-) -> tuple[Facts, Any, np.ndarray]:
-    """Check a table with numbers as targets; learn only what is public about it.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A scratch copy, which gets ``n_features_in_`` and ``feature_names_in_``.
-    X, y : array-like
-        As given to ``fit``.
-    centre, half_width : float
-        Centre and half width of the public range of y, to which targets are clipped. Without a range, the origin and the unit of
-        y.
-    bounded : bool, default=True
-        Whether y has a public range; otherwise targets are clipped to values that float64 can square.
-
-    Returns
-    -------
-    facts : Facts
-        What is public.
-    X : ndarray, CSR or CSC
-        The table, not copied unless its format or dtype demands it.
-    targets : ndarray of shape (n_samples,)
-        The clipped targets, in these units: in [-1, 1] if y has a range.
-    """
-
-    n_targets = None if np.ndim(centre) == 0 else np.size(centre)
-    X, targets = quoting_no_data(X, lambda: _read_numbers(estimator, X, y, several=n_targets is not None))
-    facts = replace(facts_of(estimator, X, None), extra=SeveralTargets(n_targets=n_targets) if n_targets else NO_EXTRA)
-    return facts, X, _in_units(targets, centre, half_width, bounded)
 
 
 class Part(NamedTuple):
@@ -364,35 +299,52 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelReader:
-    """Read parts of a labelled table, as `read_table` reads a whole one.
+    """Read a labelled table, or parts of it; learn only what is public.
 
     Parameters
     ----------
     classes : ndarray or None
-        The public label set; None to read it from the parts.
+        The public label set; None to read it from y.
     """
 
     classes: np.ndarray | None
 
-    def __call__(self, X: Any, y: Any) -> Part:
-        """Check some records; errors quote no data."""
-        scratch, y = BaseEstimator(), _named(y)
-        table, labels, codes = quoting_no_data(X, lambda: _read(scratch, X, y, self.classes, fewest=0))
+    def __call__(self, X: Any, y: Any, whole: Any = None) -> Part:
+        """Check some records; errors quote no data.
+
+        Parameters
+        ----------
+        X, y : array-like
+            As given to ``fit``, or a part of them.
+        whole : estimator or None, default=None
+            For a whole table, a scratch copy of the estimator, which gets ``n_features_in_`` and ``feature_names_in_``. None for
+            a part, which may have no records, and no record of some classes.
+
+        Returns
+        -------
+        Part
+            The records. X is not copied unless its format or dtype demands it.
+        """
+        scratch, y, fewest = _scratch(whole, y)
+        table, labels, codes = quoting_no_data(X, lambda: _read(scratch, X, y, self.classes, fewest))
         if codes is None and self.classes is not None:
             raise ValueError(_outside(self.classes, y))
+        if whole is not None:
+            check_label_set(labels)
         return Part(facts_of(scratch, table, labels), table, codes)
 
 
 @dataclass(frozen=True)
 class TargetReader:
-    """Read parts of a table with numbers as targets, as `read_regression_table` reads a whole one.
+    """Read a table with numbers as targets, or parts of it; learn only what is public.
 
     Parameters
     ----------
     centre, half_width : float or ndarray of shape (n_targets,)
-        The units of the targets; of each of several, if they are arrays.
+        Centre and half width of the public range of y, to which targets are clipped; of each of several targets, if they are
+        arrays. Without a range, the origin and the unit of y.
     bounded : bool
-        Whether y has a public range.
+        Whether y has a public range; otherwise targets are clipped to values that float64 can square.
     optional : bool, default=False
         Whether the table may be without targets, which are then zeros.
     """
@@ -402,14 +354,21 @@ class TargetReader:
     bounded: bool
     optional: bool = False
 
-    def __call__(self, X: Any, y: Any) -> Part:
-        """Check some records; errors quote no data."""
-        scratch, y = BaseEstimator(), np.zeros(len_of(X)) if y is None and self.optional else _named(y)
-        several = np.ndim(self.centre) > 0
-        if several and number_of_targets(y) != np.size(self.centre):
-            raise ValueError(f"target_bounds has {np.size(self.centre)} pairs; expected as many as y has columns.")
-        table, targets = quoting_no_data(X, lambda: _read_numbers(scratch, X, y, fewest=0, several=several))
-        return Part(facts_of(scratch, table, None), table, _in_units(targets, self.centre, self.half_width, self.bounded))
+    def __call__(self, X: Any, y: Any, whole: Any = None) -> Part:
+        """Check some records, and clip their targets in these units; else as `LabelReader` does."""
+        y = np.zeros(len_of(X)) if y is None and self.optional else y
+        scratch, y, fewest = _scratch(whole, y)
+        n_targets = None if np.ndim(self.centre) == 0 else np.size(self.centre)
+        if n_targets is not None and number_of_targets(y) != n_targets:
+            raise ValueError(f"target_bounds has {n_targets} pairs; expected as many as y has columns.")
+        table, targets = quoting_no_data(X, lambda: _read_numbers(scratch, X, y, fewest, several=n_targets is not None))
+        facts = replace(facts_of(scratch, table, None), extra=SeveralTargets(n_targets=n_targets) if n_targets else NO_EXTRA)
+        return Part(facts, table, _in_units(targets, self.centre, self.half_width, self.bounded))
+
+
+def _scratch(whole: Any, y: Any) -> tuple[Any, Any, int]:
+    """Return the estimator that scikit-learn's validation writes to, the targets, and the least number of records."""
+    return (BaseEstimator(), _named(y), 0) if whole is None else (whole, y, 2)
 
 
 def _named(y: Any) -> Any:

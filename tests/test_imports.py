@@ -101,7 +101,7 @@ def violations(path, source):
     "unit, source",
     (
         ("privacy/noise/gaussian.py", "from skdp.solvers import SGD"),
-        ("solvers/first_order/sgd.py", "from skdp._data_validation import read_table"),
+        ("solvers/first_order/sgd.py", "from skdp._data_validation import Facts"),
         ("estimators/_report.py", "import skdp"),
         ("losses/_numbers.py", "from skdp._validation import shown"),
         ("solvers/first_order/sgd.py", "from sklearn.linear_model._base import LinearModel"),

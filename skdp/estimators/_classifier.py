@@ -1,7 +1,7 @@
 """Define the bases of the private linear classifiers: reading labels, predicting labels and probabilities."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data_validation import Facts, LabelReader, Part, read_table
+from skdp._data_validation import Facts, LabelReader
 from skdp._label_types import event_of
 from skdp._progress import with_callbacks
 from skdp._validation import check_class_weight, check_classes, check_integer
@@ -52,10 +52,7 @@ class ClassificationTask(Task):
         facts = self.input_schema if self.classes is None else None
         return self.classes if facts is None else facts.classes
 
-    def read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        return read_table(scratch, X, y, self.label_set())
-
-    def target_reader(self) -> Callable[[Any, Any], Part]:
+    def target_reader(self) -> LabelReader:
         given = self.label_set()
         return LabelReader(None if given is None else check_classes(given))
 

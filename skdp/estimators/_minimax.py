@@ -4,9 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
-
-from skdp._data_validation import Facts, TargetReader, len_of, read_regression_table
+from skdp._data_validation import Facts, TargetReader
 from skdp._progress import with_callbacks
 from skdp._validation import shown
 from skdp.estimators._base import DPEstimator
@@ -48,10 +46,6 @@ class MinimaxTask(Task):
             raise TypeError(f"saddle({n_features}) returned {shown(saddle)}; expected a SaddleProblem.")
         check_sizes(saddle)
         return saddle
-
-    def read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        y = np.zeros(len_of(X)) if y is None else y
-        return read_regression_table(scratch, X, y, 0.0, 1.0, bounded=False)
 
     def target_reader(self) -> TargetReader:
         return TargetReader(0.0, 1.0, bounded=False, optional=True)

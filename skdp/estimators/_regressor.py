@@ -2,7 +2,6 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,12 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import (
     Facts,
-    Part,
     SeveralTargets,
     TargetReader,
     number_of_targets,
     quoting_no_data,
-    read_regression_table,
 )
 from skdp._progress import with_callbacks
 from skdp._table_types import is_lazy
@@ -192,11 +189,11 @@ class RegressionTask(Task):
         return Absolute() if self.loss == "absolute" else Squared()
 
     def read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
-        units = self.units(number_of_targets(y) if self.user_model._task_class.takes_several else None)
-        return read_regression_table(scratch, X, y, *units, bounded=self._bounds() is not None)
+        n_targets = number_of_targets(y) if self.user_model._task_class.takes_several else None
+        return self.target_reader(n_targets)(X, y, scratch)
 
-    def target_reader(self) -> Callable[[Any, Any], Part]:
-        return TargetReader(*self.units(), bounded=self._bounds() is not None)
+    def target_reader(self, n_targets: int | None = None) -> TargetReader:
+        return TargetReader(*self.units(n_targets), bounded=self._bounds() is not None)
 
     def problem_of(self, facts: Facts) -> Problem:
         bound, n_targets = math.inf if self._bounds() is None else 1.0, self._n_targets(facts)

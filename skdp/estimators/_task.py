@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._data_validation import Facts, Part, Table, read_weights
+from skdp._data_validation import Facts, LabelReader, Part, Table, TargetReader, read_weights
 from skdp._progress import Progress, asks_for_data
 from skdp._table_types import is_lazy
 from skdp._validation import (
@@ -271,12 +271,12 @@ class Task(ABC):
         """Return the view (n_features, k) of released coefficients by which the features enter the model."""
         return coef[: plan.problem.n_features]
 
-    @abstractmethod
     def read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         """Check the training table; return its public facts, X, and the numbers that represent y behind the oracle.
 
         A fit with further inputs takes them as further arguments, and may return the number of each record's group, too.
         """
+        return self.target_reader()(X, y, scratch)
 
     def check_inputs(self, n_samples: int, **inputs: Any) -> None:
         """Raise TypeError or ValueError for further inputs of `table` that are not valid."""
@@ -284,7 +284,7 @@ class Task(ABC):
             read_weights(inputs["sample_weight"][0], self.max_sample_weight, n_samples)
 
     @abstractmethod
-    def target_reader(self) -> Callable[[Any, Any], Part]:
+    def target_reader(self) -> LabelReader | TargetReader:
         """Return a function that checks y, and X as a table of numbers; it holds public facts only, and can be pickled."""
 
     def part_reader(self, table: Any) -> Callable[[Any, Any], Part]:

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp import DPLinearRegression, DPLogisticRegression, NotPrivateWarning
-from skdp._data_validation import read_regression_table
+from skdp._data_validation import TargetReader
 from skdp.solvers import SolverResult, WhitenedGradientDescent
 
 STORAGES = {
@@ -92,7 +92,7 @@ def test_targets_go_behind_the_gate_clipped_centred_and_scaled(bounds, rng):
 
     middle, half = sum(bounds) / 2, (bounds[1] - bounds[0]) / 2
     y = middle + half * np.concatenate([rng.uniform(-1, 1, 50), [-1, 1, -1e300, 1e300, 3, 1 + 1e-9]])
-    _, _, targets = read_regression_table(Scratch(), rng.normal(size=(y.size, 2)), y, middle, half)
+    targets = TargetReader(middle, half, bounded=True)(rng.normal(size=(y.size, 2)), y, Scratch()).y
     expected = np.clip((y - middle) / half, -1, 1)
     np.testing.assert_allclose(targets, expected, atol=1e-9)
     assert targets.dtype == np.float64 and np.abs(targets).max() == 1
@@ -171,7 +171,7 @@ def test_errors_of_floating_point_tell_nothing_of_the_records(target, entry, tab
     y[7], X[:200] = target, np.where(np.arange(200) % 2, entry, -entry)[:, None]
     with np.errstate(over="raise", under="raise", invalid="raise"):
         for half_width in (1e-40, 1e10):
-            read_regression_table(estimator(), X, y, 0.0, half_width)
+            TargetReader(0.0, half_width, bounded=True)(X, y, estimator())
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def with_duplicates(storage, last):
 def test_duplicates_of_a_record_add_up_to_the_same_whatever_the_other_records_are(storage, last):
     """Else one record could move all others by more than the rounding that the noise covers."""
     tables = (with_duplicates(storage, entries) for entries in ({}, last))
-    one, other = (read_regression_table(estimator(), table, np.zeros(51), 0.0, 1.0)[1].toarray() for table in tables)
+    one, other = (TargetReader(0.0, 1.0, bounded=True)(table, np.zeros(51), estimator()).X.toarray() for table in tables)
     np.testing.assert_array_equal(one[:50], other[:50])
     np.testing.assert_array_equal(other[50], [last.get(column, 0.0) for column in range(3)])
 

@@ -165,7 +165,7 @@ class AdditiveTask(Task):
         packs = additive.front is None and not additive.inference and basis.packs(len(columns))
         rows = basis.packed(columns) if packs else additive.rows(basis, columns)
         checked = sparse.csr_array(rows.shape) if packs else rows  # packed rows are finite
-        facts, table, labels = super().read(self.scratch(), checked, y)  # type: ignore[safe-super]
+        facts, table, labels = super().read(self.scratch(), checked, y)
         known = getattr(scratch, "feature_names_in_", None)
         return replace(facts, n_features=len(names), feature_names=known, extra=additive), rows if packs else table, labels
 
