@@ -12,6 +12,7 @@ __all__ = [
     "dtype_of_labels",
     "event_of",
     "kind_of_labels",
+    "numbered",
     "otherwise_spelt",
     "refuse_mixed_labels",
     "same_label",
@@ -127,6 +128,13 @@ def kind_of_labels(labels: np.ndarray) -> str:
     """
     kind = _kind(labels)
     return labels.dtype.kind if kind is None else "number" if kind == "truth" else kind
+
+
+def numbered(labels: np.ndarray, known: dict[Any, int]) -> np.ndarray:
+    """Return the number of each label, in the order in which those of all parts came; ``known`` gets the new ones."""
+    for label in labels.tolist():
+        known.setdefault(label, len(known))
+    return np.array([known[label] for label in labels.tolist()], dtype=np.int64)
 
 
 def refuse_mixed_labels(parts: Iterable[np.ndarray]) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from skdp._data_validation import Partitions, len_of, quoting_no_data
-from skdp._label_types import dtype_of_labels, refuse_mixed_labels, sorted_labels
+from skdp._data_validation import Partitions, quoting_no_data
+from skdp._label_types import dtype_of_labels, numbered, refuse_mixed_labels, sorted_labels
 from skdp._table_types import TypedColumns, is_dask
 from skdp.data._dask import DaskParts, current_client
-from skdp.data._table import Table
+from skdp.data._on_worker import OnWorker
+from skdp.data._table import Table, check_number
 from skdp.preprocessing._frame_facts import FrameFacts, finite_targets
 from skdp.privacy.data.partition import CHANGED, DIGEST_BYTES, Chunk, Failure, chunks_of
 from skdp.privacy.data.partitioned_rows import PartitionedCells
@@ -114,8 +115,7 @@ def loaded_cells(X: Any, y: Any, facts: FrameFacts, target: bool, checks: "Check
         n_samples = sum(part.n_rows for part in loaded)
         if n_samples < 2:
             raise ValueError(f"X has {n_samples} records; expected at least 2.")
-        if table.n_samples not in (None, n_samples):
-            raise SourceError("The source has another number of records than before: it has changed. Nothing was charged.")
+        check_number(table.n_samples, n_samples)
         kept = "a private file" if table.cache else None
         n_workers = None if client is None else engine.n_workers
         place = kept if client is None else f"the memory of {n_workers} Dask workers"
@@ -179,7 +179,7 @@ class CellReader:
         """Number of columns of cells."""
         return sum(1 + (text is None) for text in self.facts.are_text.values())
 
-    def __call__(self, X: Any, y: Any) -> tuple[Chunk, np.ndarray | None]:
+    def __call__(self, X: Any, y: Any) -> "tuple[Chunk, Labels]":
         """Return the cells, with the targets or zeros, and the labels."""
         if list(getattr(X, "columns", ())) != list(self.facts.names):
             raise ValueError(OTHER_COLUMNS)
@@ -189,7 +189,7 @@ class CellReader:
         targets, labels = np.zeros(len(cells)), None
         if self.checks.of_target is not None:
             targets, labels = self.checks.of_target(y, len(cells))
-        return Chunk(np.ascontiguousarray(cells), targets), labels
+        return Chunk(np.ascontiguousarray(cells), targets), Labels(labels)
 
 
 class Stream:
@@ -222,9 +222,9 @@ class Stream:
         """Yield the cells of a batch and the batch; raise SourceError if they are not those of the first pass."""
         cells, targets = (hashlib.blake2b(key=self._secret, digest_size=DIGEST_BYTES) for _ in range(2))
         for X, y, groups in self.table.grouped():
-            chunk, labels = self._read(X, y)
-            if labels is not None:
-                chunk = chunk._replace(y=self._numbers(labels)[chunk.y])
+            chunk, public = self._read(X, y)
+            if public.labels is not None:
+                chunk = chunk._replace(y=self._numbers(public.labels)[chunk.y])
             cells.update(chunk.X.data)
             targets.update(np.ascontiguousarray(chunk.y).data)
             yield chunk, (X, y) if groups is None else (X, y, groups)
@@ -236,9 +236,7 @@ class Stream:
     def _numbers(self, labels: np.ndarray) -> np.ndarray:
         if labels.size and self._like is None:
             self._like = dtype_of_labels(self.table.source, labels.dtype)
-        for label in labels.tolist():
-            self._known.setdefault(label, len(self._known))
-        return np.array([self._known[label] for label in labels.tolist()], dtype=np.int64)
+        return numbered(labels, self._known)
 
 
 class Same:
@@ -278,39 +276,14 @@ class Labels:
     labels: np.ndarray | None
 
 
-@dataclass(frozen=True)
-class OnWorker:
-    """Read the cells of a partition on a worker; the text of a failure quotes no data.
-
-    Parameters
-    ----------
-    read : CellReader
-        Reads a batch.
-    """
-
-    read: CellReader
-
-    def __call__(self, X: Any, y: Any) -> "tuple[Chunk, Labels] | Failure":
-        """Return the cells, or a failure."""
-        if self.read.checks.of_target is not None and len_of(X) != len_of(y):
-            return Failure(
-                ValueError, "A partition of X and that of y have different lengths; expected the same partitions in both."
-            )
-        if not len_of(X):
-            return Chunk(np.empty((0, self.read.width)), np.empty(0)), Labels(None)
-        try:
-            chunk, labels = self.read(X, y)
-            return chunk, Labels(labels)
-        except (TypeError, ValueError) as error:
-            if type(error) not in (TypeError, ValueError):  # such as UnicodeDecodeError, which quotes what it cannot read
-                raise
-            return Failure(type(error), str(error))
+def _on_worker(read: CellReader) -> OnWorker:
+    return OnWorker(read, (Chunk(np.empty((0, read.width)), np.empty(0)), Labels(None)))
 
 
 def _of_workers(client: Any, table: Table, read: CellReader) -> Any:
     from skdp.privacy.engines.dask import DaskEngine
 
-    return DaskEngine(client, table.source.parts, OnWorker(read))  # type: ignore[attr-defined]
+    return DaskEngine(client, table.source.parts, _on_worker(read))  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, repr=False)
@@ -343,7 +316,7 @@ class SameParts:
 
 
 def _again_on_workers(X: Any, y: Any, read: CellReader, secret: bytes, loaded: list[Any]) -> Any:
-    same = SameParts(OnWorker(read), secret, tuple(part.digest for part in loaded))
+    same = SameParts(_on_worker(read), secret, tuple(part.digest for part in loaded))
     beside = () if read.checks.of_target is None else (y,)
     return X.map_partitions(same, *beside, meta=X._meta, align_dataframes=False)
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from skdp._table_types import is_dask
 from skdp.data._dask import lazy_predictions, table_of
-from skdp.data._table import Table
-from skdp.privacy.errors import SourceError
+from skdp.data._table import Table, check_number
 
 __all__ = ["scored", "takes_tables"]
 
@@ -56,14 +55,12 @@ def of_batches(predict: Callable[[Any], np.ndarray], table: Table) -> np.ndarray
         part = predict(X)
         if not start:
             result = np.empty((table.n_samples, *part.shape[1:]), part.dtype)
-        if start + len(part) > len(result):
+        begin, start = start, start + len(part)
+        if start > table.n_samples:
             break
-        result[start : start + len(part)] = part
-        start += len(part)
-    else:
-        if start == table.n_samples:
-            return result
-    raise SourceError("The source has another number of records than before: it has changed.")
+        result[begin:start] = part
+    check_number(table.n_samples, start, "")
+    return result
 
 
 def _joined(parts: Iterator[np.ndarray]) -> np.ndarray:

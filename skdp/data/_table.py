@@ -10,8 +10,9 @@ from scipy import sparse
 
 from skdp._validation import shown
 from skdp.data._foreign import copied, is_foreign, quoting_nothing
+from skdp.privacy.errors import SourceError
 
-__all__ = ["Source", "Table", "check_cache", "check_dtype"]
+__all__ = ["Source", "Table", "check_cache", "check_dtype", "check_number"]
 
 CACHES = ("disk", None)
 DTYPES = ("float32", "float64", None)
@@ -186,6 +187,12 @@ def check_dtype(dtype: Any) -> str | None:
     if dtype is None or (isinstance(dtype, str) and dtype in DTYPES):
         return dtype
     raise ValueError(f"dtype={shown(dtype)}; expected 'float32', 'float64', or None to leave the numbers as they are.")
+
+
+def check_number(known: int | None, found: int, consequence: str = " Nothing was charged.") -> None:
+    """Raise SourceError if a source has another number of records than the one that was known, if one was."""
+    if known not in (None, found):
+        raise SourceError(f"The source has another number of records than before: it has changed.{consequence}")
 
 
 def check_cache(cache: Any) -> str | None:

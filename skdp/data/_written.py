@@ -12,8 +12,7 @@ from skdp._files._outputs import Output, check_outputs, whole_folder
 from skdp._files._suffixes import OF_PARQUET, imported
 from skdp._table_types import is_dask
 from skdp._validation import shown
-from skdp.data._table import Table
-from skdp.privacy.errors import SourceError
+from skdp.data._table import Table, check_number
 
 __all__ = ["columns_of_predictions", "write_predictions"]
 
@@ -82,7 +81,7 @@ def write_predictions(model: Any, table: Table, path: str | os.PathLike[str], *,
                 for part in _from(first, parts):
                     n_samples += part.num_rows
                     file.write_table(part)
-            _check_number(table, n_samples)
+            check_number(table.n_samples, n_samples, " Nothing was written.")
             output.complete()
             return
         folder = stack.enter_context(whole_folder(place))
@@ -90,7 +89,7 @@ def write_predictions(model: Any, table: Table, path: str | os.PathLike[str], *,
             n_samples += part.num_rows
             with writer(folder / f"part-{number:05d}{SUFFIX}", part.schema) as file:
                 file.write_table(part)
-        _check_number(table, n_samples)
+        check_number(table.n_samples, n_samples, " Nothing was written.")
 
 
 def columns_of_predictions(model: Any, X: Any) -> dict[str, Any]:
@@ -144,8 +143,3 @@ def _batches(table: Table, columns: list[str]) -> Iterator[tuple[Any, Any]]:
 def _from(first: Any, others: Iterator[Any]) -> Iterator[Any]:
     yield first
     yield from others
-
-
-def _check_number(table: Table, n_samples: int) -> None:
-    if table.n_samples not in (None, n_samples):
-        raise SourceError("The source has another number of records than before: it has changed. Nothing was written.")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdp._extra_facts import ExtraFacts
+from skdp._label_types import numbered
 from skdp._validation import check_integer, shown
 
 __all__ = ["GroupColumn", "Groups", "check_group_sizes", "check_groups", "public_groups", "read_groups"]
@@ -81,6 +82,7 @@ class GroupColumn:
 
     def __init__(self) -> None:
         self._sizes: dict[Any, int] = {}  # by label, in the order in which they came
+        self._known: dict[Any, int] = {}  # the number of each, in this order
         self._kinds: set[bool] = set()  # whether labels are text
 
     def numbers(self, groups: Any, n_samples: int) -> np.ndarray:
@@ -99,8 +101,7 @@ class GroupColumn:
             self._sizes[label] = self._sizes.get(label, 0) + size
         if len(self._sizes) > np.iinfo(CODES).max:
             raise ValueError("groups has too many labels for a table in partitions; expected fewer than 32768 groups.")
-        places = {label: place for place, label in enumerate(self._sizes)}
-        return np.array([places[label] for label in labels.tolist()], dtype=CODES)[numbers]
+        return numbered(labels, self._known).astype(CODES)[numbers]
 
     def public(self) -> Groups:
         """Return the groups of the table, once it was read."""

@@ -2,26 +2,27 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set, len_of
-from skdp._label_types import dtype_of_labels, refuse_mixed_labels, sorted_labels
+from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set
+from skdp._label_types import dtype_of_labels, numbered, refuse_mixed_labels, sorted_labels
 from skdp._progress import PartitionProgress, asks_for_data, tells_partitions
 from skdp._table_types import is_dask
 from skdp.data import Table
 from skdp.data._dask import current_client, table_of
+from skdp.data._on_worker import OnWorker
+from skdp.data._table import check_number
 from skdp.estimators._group_labels import GroupColumn
 from skdp.estimators._needs_memory import refuse_partitions
-from skdp.privacy.data.partition import Chunk, Failure, chunks_of, in_storage, restored
+from skdp.privacy.data.partition import Chunk, chunks_of, in_storage, restored
 from skdp.privacy.data.partitioned_rows import PartitionedRows
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.engines.threads import ThreadEngine
-from skdp.privacy.errors import SourceError
 
 __all__ = ["PartitionedTable", "planned_partitions", "read_partitions"]
 
@@ -104,8 +105,7 @@ def read_partitions(task: Any, X: Any, y: Any) -> PartitionedTable:
         if tells_partitions(task):
             engine.on_partition = PartitionProgress(task, "summed", len(loaded))
         facts = stream.facts(sum(part.n_rows for part in loaded))
-        if getattr(reader, "n_samples", facts.n_samples) != facts.n_samples:  # what was planned for the number that was known
-            raise SourceError("The source has another number of records than before: it has changed. Nothing was charged.")
+        check_number(getattr(reader, "n_samples", None), facts.n_samples)  # the basis was planned for the number that was known
         facts = replace(facts, partitions=_public(X, facts, len(loaded)))
         lookups, groups = [stream.lookup] * len(loaded), [stream.group_lookup] * len(loaded)
         return PartitionedTable(facts, engine, loaded, lookups, (None, None), groups)
@@ -147,7 +147,7 @@ def _read_on_cluster(task: Any, table: Table, reader: Callable[[Any, Any], Part]
         raise TypeError(
             "Groups are taken from tables of skdp.data, such as skdp.data.parquet; expected one of these, or no groups."
         )
-    engine = DaskEngine(client, table.source.parts, PartReading(reader))  # type: ignore[attr-defined]
+    engine = DaskEngine(client, table.source.parts, on_worker(reader))  # type: ignore[attr-defined]
     try:
         if tells_partitions(task):
             engine.on_partition = PartitionProgress(task, "read", len(table.source.parts))  # type: ignore[attr-defined]
@@ -158,8 +158,7 @@ def _read_on_cluster(task: Any, table: Table, reader: Callable[[Any, Any], Part]
         n_samples = sum(part.n_rows for part in loaded)
         if n_samples < 2:
             raise ValueError(f"Found array with {n_samples} sample(s) while a minimum of 2 is required.")
-        if getattr(reader, "n_samples", n_samples) != n_samples:
-            raise SourceError("The source has another number of records than before: it has changed. Nothing was charged.")
+        check_number(getattr(reader, "n_samples", None), n_samples)
         facts, labels = reduce(agreed, known), None
         if len({part.storage for part in known}) > 1:  # by a transformer, which may choose by the records of each
             failure = engine.change(restored, (facts.storage == "dense",), [()] * len(loaded))
@@ -180,36 +179,18 @@ def _read_on_cluster(task: Any, table: Table, reader: Callable[[Any, Any], Part]
         raise
 
 
-@dataclass(frozen=True)
-class PartReading:
-    """Check a partition on a worker.
+def on_worker(read: Callable[[Any, Any], Part]) -> OnWorker:
+    """Return what checks a partition on a worker by a function that checks a part of a table."""
+    return OnWorker(partial(_chunk, read), (Chunk(np.empty((0, 0)), np.empty(0)), None))
 
-    Parameters
-    ----------
-    read : callable
-        Checks a part of a table.
-    """
 
-    read: Callable[[Any, Any], Part]
-
-    def __call__(self, X: Any, y: Any) -> "tuple[Chunk, Facts | None] | Failure":
-        """Return the records and what is public about them; the text of a failure quotes no data."""
-        if not len_of(X) == len_of(y) > 0:
-            if len_of(X) == len_of(y):
-                return Chunk(np.empty((0, 0)), np.empty(0)), None
-            return Failure(
-                ValueError, "A partition of X and that of y have different lengths; expected the same partitions in both."
-            )
-        try:
-            part = stored_as(None, self.read(X, y))
-        except (TypeError, ValueError) as error:
-            if type(error) not in (TypeError, ValueError):  # such as UnicodeDecodeError, which quotes what it cannot read
-                raise
-            return Failure(type(error), str(error))
-        labels = part.facts.classes
-        if labels is not None and labels.size > np.iinfo(CODES).max:
-            return Failure(ValueError, TOO_MANY)
-        return Chunk(part.X, part.y if labels is None else part.y.astype(CODES)), part.facts
+def _chunk(read: Callable[[Any, Any], Part], X: Any, y: Any) -> tuple[Chunk, Facts]:
+    """Return checked records and what is public about them."""
+    part = stored_as(None, read(X, y))
+    labels = part.facts.classes
+    if labels is not None and labels.size > np.iinfo(CODES).max:
+        raise ValueError(TOO_MANY)
+    return Chunk(part.X, part.y if labels is None else part.y.astype(CODES)), part.facts
 
 
 def _stored(table: Table) -> np.dtype[Any] | None:
@@ -286,11 +267,10 @@ class Stream:
                 yield Chunk(part.X, codes, groups)
 
     def _numbers(self, labels: np.ndarray) -> np.ndarray:
-        for label in labels.tolist():
-            self._known.setdefault(label, len(self._known))
+        numbers = numbered(labels, self._known)
         if len(self._known) > np.iinfo(CODES).max:
             raise ValueError(TOO_MANY)
-        return np.array([self._known[label] for label in labels.tolist()], dtype=CODES)
+        return numbers.astype(CODES)
 
 
 def stored_as(first: Facts | None, part: Part) -> Part:
