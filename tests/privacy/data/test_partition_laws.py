@@ -13,7 +13,6 @@ from sums import fits
 
 import skdp.privacy.data.training_data as training_data
 from skdp.estimators.additive._base import ColumnModel
-from skdp.metrics import evaluate
 from skdp.privacy import queries
 from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cells import ColumnCells
@@ -32,6 +31,12 @@ OF_CELLS = {  # asked of cells, and counted exactly
     ),
 }
 OF_SAMPLES = {queries.Difference}  # asked by solvers of samples alone
+OF_SCORES = {
+    queries.ScoreCounts,
+    queries.ScoreTree,
+    queries.ErrorSums,
+    queries.LossSums,
+}  # evaluations have their records in memory
 IN_MEMORY = {queries.TotalWeight}  # tables in partitions have no sample weights
 STORAGES = {"dense": np.asarray, "float32": np.float32, "csr": sparse.csr_array}
 NULL = np.array([0, 3, BLOCK - 1, BLOCK, 2 * BLOCK + 99])
@@ -98,13 +103,6 @@ class Compared:
             assert not np.linalg.norm(query.finish(parts.reduced(query)) - answer) <= allowance(query, rows)
 
 
-class Zero:
-    """A regressor that predicts 0."""
-
-    def predict(self, X):
-        return np.zeros(len(X))
-
-
 @pytest.mark.parametrize("storage", ["dense", pytest.param("float32", marks=pytest.mark.exhaustive), *slow("csr")])
 def test_sums_over_partitions_are_those_of_the_table(storage, monkeypatch):
     monkeypatch.setattr(training_data, "chunk_rows", lambda d: BLOCK)
@@ -119,16 +117,10 @@ def test_sums_over_partitions_are_those_of_the_table(storage, monkeypatch):
             assert not compared.broken
             kinds, compared.seen = kinds | compared.seen, set()
     if storage != "csr":
-        model, X, y = next(fits())
-        model = fitted(model, STORAGES[storage](X), y)
-        for given in ({}, {"metrics": "log_loss"}, {"noise": "gaussian"}):
-            evaluate(model, STORAGES[storage](X), y, **given)
-        evaluate(Zero(), X, y.astype(float), error_bound=0.7, target_bounds=(-0.4, 0.8))
-        assert not compared.broken
-        kinds |= compared.seen
         every = {kind for kind in vars(queries).values() if isinstance(kind, type) and issubclass(kind, SumQuery)}
         assert {
-            kind.__name__ for kind in every - kinds - OF_SAMPLES - IN_MEMORY - set(OF_CELLS) - {SumQuery, NonNegativeQuery}
+            kind.__name__
+            for kind in every - kinds - OF_SAMPLES - OF_SCORES - IN_MEMORY - set(OF_CELLS) - {SumQuery, NonNegativeQuery}
         } == set()
 
 
