@@ -134,7 +134,11 @@ def score(scores, targets):
     return scores
 
 
-@pytest.mark.parametrize("query", (LossSums(score, 1), LossSums(score, 64, True), LossSums(score, 256, True)), ids=lambda query: f"{query.steps}-{query.squared}")
+@pytest.mark.parametrize(
+    "query",
+    (LossSums(score, 1), LossSums(score, 64, True), LossSums(score, 256, True)),
+    ids=lambda query: f"{query.steps}-{query.squared}",
+)
 def test_no_record_moves_sums_of_losses_further_than_stated(query):
     numbers = np.concatenate([np.linspace(-1, 1, 2 * query.steps + 1), [-1e300, 1e300, 0.3, np.nan]])
     found = np.array([query.evaluate(ScoredRecords(np.array([x]), np.zeros(1))) for x in numbers])
