@@ -98,7 +98,7 @@ def as_frame(X: Any) -> Any:
 def is_dask(X: Any) -> bool:
     """Return whether X is a Dask collection; Dask is not imported to find out."""
     dask = sys.modules.get("dask")
-    return dask is not None and bool(dask.is_dask_collection(X))
+    return dask is not None and hasattr(type(X), "__dask_graph__") and bool(dask.is_dask_collection(X))
 
 
 def is_lazy(X: Any) -> bool:

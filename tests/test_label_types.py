@@ -187,7 +187,7 @@ def test_large_labels_of_evaluations_are_not_rounded():
         ([1, 0.0], "int64", np.array([0, 1])),
         ([True, 0], "int64", np.array([0, 1])),
         ([1.0, 0], "bool", np.array([False, True])),
-        ([1.0, True, 2], "bool", np.array([0, 1, 2])),
+        ([2.0, True, 0], "bool", np.array([0, 1, 2])),
         ([1, 300.0], "int8", np.array([1, 300])),
         ([1, 0.5], "int64", np.array([0.5, 1.0])),
         ([2**60, 1], "float32", np.array([1.0, 2.0**60], dtype=np.float32)),

@@ -13,7 +13,7 @@ from scipy.special import bdtrc, ndtr
 
 from skdp._table_types import is_lazy
 from skdp.preprocessing._cells import number_cells
-from skdp.preprocessing._column_kinds import BEYOND, OTHER, Column
+from skdp.preprocessing._column_kinds import OTHER, Column
 from skdp.privacy.errors import warn
 
 __all__ = [
@@ -124,7 +124,7 @@ def warn_of_unknown(fitted: Any, X: Any) -> frozenset[str]:
     Returns
     -------
     frozenset of str
-        The columns of which it tells missing cells, or those of no category.
+        The columns that it names.
     """
     names, told = [] if is_lazy(X) else list(getattr(X, "columns", ())), set[str]()
     found, learnt = list[str](), getattr(fitted, "learnt_", {})
@@ -134,7 +134,7 @@ def warn_of_unknown(fitted: Any, X: Any) -> frozenset[str]:
         for cells, usual, what in facts.unusual(X[name], of_fit, missing, MOST_UNKNOWN):
             if cells and bdtrc(cells - 1, len(X[name]), min(usual + BESIDE, 1.0)) < UNLIKELY:
                 found.append(f"{cells} of {len(X[name])} cells of {name!r} {what}")
-                told |= {name} if what != BEYOND else set()
+                told.add(name)
     if found:
         more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
         warn(
@@ -156,12 +156,16 @@ def warn_of_hardly_seen(fitted: Any, X: Any, told: Collection[str] = ()) -> None
     X : DataFrame, or table in partitions
         Records; a table that is not in memory is not looked at.
     told : collection of str, default=()
-        Columns of which another warning tells missing cells and those of no category.
+        Columns that another warning names. Of these, levels alone are named here.
     """
     hardly_seen = {} if is_lazy(X) else getattr(fitted, "hardly_seen_", {})
     found = []
     for name in (name for name in hardly_seen if name in getattr(X, "columns", ())):
-        parts = [(part, most) for part, most in hardly_seen[name] if not (name in told and part in (MISSING, OTHER))]
+        parts = [
+            (part, most)
+            for part, most in hardly_seen[name]
+            if name not in told or (isinstance(part, str) and part not in (MISSING, OTHER))
+        ]
         parts = [part for part, most in parts if _share(fitted.schema_.columns[name], part, X[name]) > most]
         found += [f"{name!r}: {_in_words(part)}" for part in parts]
     if found:

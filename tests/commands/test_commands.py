@@ -385,7 +385,7 @@ def test_tables_that_do_not_fit_are_refused_before_the_fit(change, message, fold
         (["--test", "0.0001"], "test='0.0001' selects 0 of 2000 records"),
         (["--model", "people.joblib"], "people.joblib exists already"),
         (["--report", "facts.json"], "facts.json is also read"),
-        (["--solver", "adam"], "solver='adam'"),
+        (["--estimator", "logistic", "--solver", "adam"], "solver='adam'"),
         (["--delta", "2"], "delta=2.0"),
         (["--adjacency", "none"], "adjacency='none'"),
     ),

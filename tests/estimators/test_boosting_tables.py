@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from skdp import DPGradientBoostingClassifier
+from skdp.estimators.additive import _task
 from skdp.estimators.boosting import _rule
 from skdp.privacy.oracle import Oracle
 from skdp.testing import reproducible_noise
@@ -28,6 +29,7 @@ def frame(rng):
 @pytest.mark.parametrize("schema", ("learn", {"columns": STATED}), ids=("learnt", "stated"))
 def test_bins_and_scores_of_a_prediction_are_those_of_the_fit(schema, frame, rng, monkeypatch):
     monkeypatch.setattr(_rule, "N_TREES", 3)
+    monkeypatch.setattr(_task, "supports", lambda *given: {})  # which changes curves where hardly any record is
     kept = []
 
     def kept_of(oracle, bins, coef, honest=Oracle.bin_rows):

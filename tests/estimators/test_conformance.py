@@ -103,7 +103,7 @@ def test_names_and_numbers_of_columns_are_those_of_the_table(name):
     model = fit_of(name)
     assert model.feature_names_in_.tolist() == COLUMNS and model.n_features_in_ == 3
     assert model.privacy_report_.public["n_features"] == 3 and model.privacy_report_.public["n_samples"] == N
-    for method in {"predict", "predict_proba", "decision_function"} & set(dir(model)):
+    for method in (name for name in ("predict", "predict_proba", "decision_function") if hasattr(model, name)):
         for frame in (FRAME[["c", "a", "b"]], FRAME.set_axis(["x", "b", "c"], axis=1), FRAME[["a", "b"]]):
             with pytest.raises(ValueError, match="feature names"):
                 getattr(model, method)(frame)

@@ -300,6 +300,7 @@ def test_a_rare_level_takes_no_interval_of_another_column(levels):
 @pytest.mark.parametrize("kind", (DPLogisticRegression, DPLinearRegression))
 def test_a_plan_says_how_many_records_a_level_needs(kind):
     """Levels of a third and of three times the number; it hardly depends on the number of records of the table."""
+    rng = np.random.default_rng(0)
     n, given = 20_000, {"classes": [0, 1]} if kind is DPLogisticRegression else {"target_bounds": (-2, 2)}
     number = {"kind": "number", "bounds": [-1, 1]}
     columns = {"a": number, "b": number, "c": {"kind": "category", "categories": ["I", "II", "few", "many"]}}
@@ -307,13 +308,13 @@ def test_a_plan_says_how_many_records_a_level_needs(kind):
     stated = [re.search(r"a level that fewer than about ([\d,]+) records", model.plan(m).noise_size)[1] for m in (n, 3 * n)]
     one, two = (int(text.replace(",", "")) for text in stated)
     assert 50 < one < two < 1.3 * one
-    levels = RNG.choice(["I", "II"], n).astype(object)
+    levels = rng.choice(["I", "II"], n).astype(object)
     levels[: one // 3], levels[one // 3 : one // 3 + 3 * one] = "few", "many"
-    frame = pd.DataFrame({"a": RNG.uniform(-1, 1, n), "b": RNG.uniform(-1, 1, n), "c": levels})
+    frame = pd.DataFrame({"a": rng.uniform(-1, 1, n), "b": rng.uniform(-1, 1, n), "c": levels})
     y = (
-        RNG.random(n) < expit(frame["a"])
+        rng.random(n) < expit(frame["a"])
         if kind is DPLogisticRegression
-        else np.clip(frame["a"] + 0.3 * RNG.normal(size=n), -2, 2)
+        else np.clip(frame["a"] + 0.3 * rng.normal(size=n), -2, 2)
     )
     with pytest.warns(LowSignalWarning, match="1 of 6 coefficients"):
         known = fitted(model, frame, y).summary().to_frame()["estimable"]

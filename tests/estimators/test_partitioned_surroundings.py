@@ -77,6 +77,7 @@ def test_what_selects_rows_is_told_that_it_needs_memory(name, table):
         WHOLE[name](table)
 
 
+@pytest.mark.filterwarnings("ignore:VotingClassifier numbers the labels")
 @pytest.mark.parametrize("fit", (MODEL.fit, VotingClassifier([("model", MODEL)]).fit, make_pipeline(BoundedScaler(1), MODEL).fit))
 def test_y_beside_a_table_is_refused(fit, table):
     with pytest.raises(TypeError, match=r"y is given beside a table in partitions.*VotingClassifier, need a table in memory"):

@@ -179,7 +179,7 @@ def test_plan_tables_and_oracle_allow_for_the_same_error(monkeypatch):
 def test_standardised_gradients_of_a_billion_records_need_hardly_more_noise():
     """Columns of a wide scale multiply the allowance by 25; with one that grows with the square of n that is 139 %."""
     n, frame = 10**9, Standardization(np.zeros(49), np.full(49, 1.7), True, 7.0)
-    plan = DPLogisticRegression(data_norm=7.0)._plan_of(Facts(n, 49, classes=np.arange(2)))
+    plan = DPLogisticRegression(data_norm=7.0)._task().plan_of(Facts(n, 49, classes=np.arange(2)))
     (weight,) = {r.mechanism.weight for _, r in plan.schedule.entries if r.query is StandardizedGradient}
     assert 24 < frame.rounding < 27
     noise = GridGaussian.calibrated(
