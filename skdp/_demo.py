@@ -130,9 +130,10 @@ def _private(facts: Schema, epsilon: float) -> Any:
 def _score(model: Any, data: Labelled, repeats: int) -> Score:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LowSignalWarning)  # the demonstration shows the effect of noise
+        warnings.filterwarnings("ignore", "X does not look like the records of the fit|X has what no training record")  # the same
         fits = [clone(model).fit(data.X, data.y) for _ in range(repeats)]
-    accuracy = [fit.score(data.X_test, data.y_test) for fit in fits]
-    auc = [roc_auc_score(data.y_test, fit.decision_function(data.X_test)) for fit in fits]
+        accuracy = [fit.score(data.X_test, data.y_test) for fit in fits]
+        auc = [roc_auc_score(data.y_test, fit.decision_function(data.X_test)) for fit in fits]
     return Score(np.quantile(accuracy, (0.25, 0.5, 0.75)), np.quantile(auc, (0.25, 0.5, 0.75)))
 
 

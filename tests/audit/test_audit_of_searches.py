@@ -15,6 +15,7 @@ from skdp.model_selection._plan import SearchPlan
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
 from skdp.privacy.budget import Budget
+from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ScoreTree
 from skdp.privacy.report.statement import PrivacySpent
@@ -64,7 +65,7 @@ class Adversary:
         start, ask, trial = Oracle.__init__, Oracle.ask, _search._DPSearch._trial
 
         def started(oracle, rows, *given, **named):
-            there = rows.n_samples == N or (self.part == "scores") == (rows.n_features == 1)  # as the first record
+            there = rows.n_samples == N or (self.part == "scores") == isinstance(rows, ScoredRecords)  # as the first record
             oracle.tables = [rows.without(np.array([0])) if there else rows, rows]
             start(oracle, oracle.tables[self.present], *given, **named)
 

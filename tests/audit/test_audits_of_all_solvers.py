@@ -134,7 +134,7 @@ def excess_of(twin, adjacency):
     if isinstance(twin, ForgetfulGate):
         return math.sqrt(twin.uses)
     plan = planned(twin, *TABLE)
-    schedules = plan.schedule, with_more(plan.schedule, twin.number)
+    schedules = plan.schedule, with_more(plan.schedule, twin._task_class.number)
     if plan.schedule.curve is not None:  # alike and independent
         return math.sqrt(len(schedules[1]) / len(schedules[0]))
     claimed, spent = (Composition.of(schedule, adjacency).central_limit_mu(plan.scale) for schedule in schedules)
