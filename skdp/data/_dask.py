@@ -77,11 +77,14 @@ def current_client() -> Any:
 
 
 def delayed_parts(X: Any) -> list[Any]:
-    """Return a delayed object per partition; an array of two dimensions is cut by rows only."""
+    """Return a delayed object per partition; an array of two dimensions is cut by rows only.
+
+    Graphs are not optimized here: Dask fuses some of arrays to a cycle.
+    """
     if hasattr(X, "rechunk"):
         X = X.rechunk({1: -1}) if X.ndim == 2 and len(X.chunks[1]) > 1 else X
-        return list(X.to_delayed().ravel())
-    return list(X.to_delayed())
+        return list(X.to_delayed(optimize_graph=False).ravel())
+    return list(X.to_delayed(optimize_graph=False))
 
 
 def lazy_predictions(predict: Callable[[Any], np.ndarray], X: Any) -> Any:
