@@ -5,7 +5,7 @@
 gradients, ``inference`` measures the coverage of confidence intervals, ``refits`` what intervals cover over fits of one table,
 ``floor`` searches for problems on which a constant prediction is better,
 ``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``raw`` compares
-columns that are learnt with public schemas, ``boosting`` compares boosted models with additive ones, ``resources`` measures time
+columns that are learned with public schemas, ``boosting`` compares boosted models with additive ones, ``resources`` measures time
 and memory, ``scale`` measures tables in partitions,
 ``search`` compares private searches with the untuned default and the best candidate, ``metrics`` measures the intervals of
 private evaluations,
@@ -350,9 +350,9 @@ def start_additive(given: argparse.Namespace) -> None:
 
 
 def add_raw(commands: Any) -> None:
-    """Command that compares columns that are learnt with public schemas."""
+    """Command that compares columns that are learned with public schemas."""
     command = commands.add_parser(
-        "raw", help="raw tables, whose columns are learnt, beside public schemas; writes raw.json and .md"
+        "raw", help="raw tables, whose columns are learned, beside public schemas; writes raw.json and .md"
     )
     halves = f"development ({', '.join(raw.DEVELOPMENT)}), validation ({', '.join(raw.VALIDATION)})"
     command.add_argument("--tables", default="all", help=f"names with commas between, {halves} or all; default: all")
@@ -366,7 +366,7 @@ def add_raw(commands: Any) -> None:
 
 
 def start_raw(given: argparse.Namespace) -> None:
-    """Compare columns that are learnt with public schemas."""
+    """Compare columns that are learned with public schemas."""
     halves = {"development": list(raw.DEVELOPMENT), "validation": list(raw.VALIDATION)}
     tables = ["spambase"] if given.quick else halves.get(given.tables) or names(FRAMES)(given.tables)
     raw.compare(tables, given.models, 2 if given.quick else given.repeats, given.jobs, given.out, given.parts or ())

@@ -360,7 +360,7 @@ The claimed epsilon is {settings["epsilon"]:g}, the other {N_SAMPLES - 1} record
 are at most 4 steps or epochs of size {STILL:g}; "frank_wolfe" makes 8 steps over a segment of that size. "sgd" samples every
 second record (four of five if releases are unscheduled), and its single pass uses every second record once, chosen publicly.
 "skgd" always draws the coordinate of the canary. Saddle problems are linear in both sides. "column_histograms" and
-"fine_histograms" are no solvers, but the releases from which columns are learnt: each has the whole budget here, and counts
+"fine_histograms" are no solvers, but the releases from which columns are learned: each has the whole budget here, and counts
 columns and a target in which all records but the canary are alike. The noise is real, from the operating system.
 Made by `python -m benchmarks audit` with {made_with}.
 """

@@ -31,7 +31,7 @@ ABOUT = """\
 Medians over {repeats} fits with the same seeds; delta = {delta}. Scores are AUC, and R2 for bike and california, of the test
 records. The first table has models with the public schema of each data set: "way" is the share of the way from the additive
 model to HistGradientBoosting with its defaults, which has no privacy. In the second table nothing about the columns is known
-beforehand, and they are learnt inside the budget: "short" is the best family's median less that of DPTabularClassifier or
+beforehand, and they are learned inside the budget: "short" is the best family's median less that of DPTabularClassifier or
 DPTabularRegressor. The constants of trees were chosen on adult, bike, ijcnn1 and covertype, and where trees begin for classes
 on mammography, too; the choice between linear and additive models was made on adult, bike, ijcnn1 and spambase. bank and
 california have set no constant. "±" is the standard error of a median, as of a normal distribution.

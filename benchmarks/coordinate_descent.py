@@ -137,7 +137,7 @@ class Contestant(NamedTuple):
 def contestants(raw: RawTable) -> dict[str, Contestant]:
     """Return the compared solvers by name."""
     d = raw.feature_bounds.size + 1  # the intercept is a coordinate, too, and a separate block
-    learnt = "standardized_gd" if raw.table.task == "classification" else "whitened_gd"
+    learned = "standardized_gd" if raw.table.task == "classification" else "whitened_gd"
     by_blocks = BlockCoordinateDescent("blocks", blocks=raw.blocks)
     return {
         "skgd uniform": Contestant(BlockCoordinateDescent("uniform"), 1 / d),
@@ -147,9 +147,9 @@ def contestants(raw: RawTable) -> dict[str, Contestant]:
         "skgd full": Contestant(BlockCoordinateDescent("full")),
         "gd": Contestant("gd"),
         "sgd": Contestant("sgd"),
-        learnt: Contestant(learnt),
+        learned: Contestant(learned),
         "gd, scaled": Contestant("gd", scaled=True),
-        f"{learnt}, scaled": Contestant(learnt, scaled=True),
+        f"{learned}, scaled": Contestant(learned, scaled=True),
     }
 
 

@@ -1,4 +1,4 @@
-"""Attack the two histograms from which columns are learnt, each as the only release, and twins of half their noise."""
+"""Attack the two histograms from which columns are learned, each as the only release, and twins of half their noise."""
 
 import itertools
 import math

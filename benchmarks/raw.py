@@ -1,4 +1,4 @@
-"""Compare models on raw tables, whose columns are learnt inside the budget, with the same models and public schemas."""
+"""Compare models on raw tables, whose columns are learned inside the budget, with the same models and public schemas."""
 
 import functools
 import math
@@ -40,7 +40,7 @@ SHAPES = ((2000, 10), (20_000, 10), (20_000, 200))  # of made-up tables
 Fit = Callable[[Any, float, str, int], float]
 
 
-def learnt(table: RawFrame, epsilon: float, adjacency: str, seed: int, model: str = "linear") -> float:
+def learned(table: RawFrame, epsilon: float, adjacency: str, seed: int, model: str = "linear") -> float:
     """Return the test score of a model that learns the columns of a raw table."""
     made = KINDS[model, table.task](epsilon, delta=table.delta, adjacency=adjacency, schema="learn")
     with warnings.catch_warnings(), noise_of(seed):
@@ -63,7 +63,7 @@ def with_scales(table: Table, epsilon: float, adjacency: str, seed: int) -> floa
     return additive.fit_and_score(model, table, seed)["auc"]
 
 
-MODELS: dict[str, Fit] = {name: functools.partial(learnt, model=name) for name in ("linear", "additive")}
+MODELS: dict[str, Fit] = {name: functools.partial(learned, model=name) for name in ("linear", "additive")}
 
 
 def compare(tables: list[str], models: list[str], repeats: int, jobs: int | None, out: Path, parts: Iterable[str] = ()) -> None:
@@ -112,7 +112,7 @@ def whole(raw: RawFrame, case: Case, models: list[str], repeats: int, jobs: int 
             for epsilon in EPSILONS:
                 about = {"model": model, "adjacency": adjacency, "epsilon": epsilon, "s": signal(raw, epsilon, adjacency)}
                 schema = functools.partial(with_schema, model=model)
-                pair = {"learnt": (MODELS[model], raw), "schema": (schema, case)}
+                pair = {"learned": (MODELS[model], raw), "schema": (schema, case)}
                 records.append(about | fitted(pair, epsilon, adjacency, repeats, jobs))
     return records
 
@@ -134,7 +134,7 @@ def changed(raw: RawFrame, by: dict[str, Change], repeats: int, jobs: int | None
         table = raw.changed(change)
         for epsilon in CHANGED_EPSILONS:
             about = {"change": name, "adjacency": "zero_out", "epsilon": epsilon}
-            records.append(about | fitted({"learnt": (learnt, table)}, epsilon, "zero_out", repeats, jobs))
+            records.append(about | fitted({"learned": (learned, table)}, epsilon, "zero_out", repeats, jobs))
     return records
 
 
@@ -147,7 +147,7 @@ def sizes(raw: RawFrame, case: Case, models: list[str], repeats: int, jobs: int 
         pairs = [(raw.subset(n_train, SIZES_TEST, seed), case.subset(n_train, seed)) for seed in range(repeats)]
         for epsilon in SIZES_EPSILONS:
             about = {"n_train": n_train, "adjacency": "zero_out", "epsilon": epsilon}
-            pair = {"learnt": (learnt, [raw for raw, _ in pairs]), "schema": (with_schema, [case for _, case in pairs])}
+            pair = {"learned": (learned, [raw for raw, _ in pairs]), "schema": (with_schema, [case for _, case in pairs])}
             records.append(about | fitted(pair, epsilon, "zero_out", repeats, jobs))
     return records
 
@@ -160,7 +160,7 @@ def measured_made_up(repeats: int, jobs: int | None) -> Iterable[dict[str, Any]]
             for epsilon in SIZES_EPSILONS:
                 kind = "exp(3 z)" if heavy else "z"
                 about = {"columns": kind, "n_train": n_train, "d": n_columns, "adjacency": "zero_out", "epsilon": epsilon}
-                pair = {"learnt": (learnt, [raw for raw, _ in pairs]), "schema": (with_scales, [known for _, known in pairs])}
+                pair = {"learned": (learned, [raw for raw, _ in pairs]), "schema": (with_scales, [known for _, known in pairs])}
                 yield about | fitted(pair, epsilon, "zero_out", repeats, jobs)
 
 

@@ -11,10 +11,10 @@ from benchmarks.writing import row
 __all__ = ["markdown"]
 
 ABOUT = """\
-No fact about any column is known beforehand: columns, and the range of the target of a regression, are learnt from noisy
+No fact about any column is known beforehand: columns, and the range of the target of a regression, are learned from noisy
 histograms with 2 to 10 % of the squared budget, and the model gets the rest. "schema" is the same model with the public schema of
 the table, which names bounds, scales and categories, and the whole budget. Medians over {repeats} fits, both with the same seeds;
-delta = {delta}. Scores are AUC, and R2 for bike and california, of the test records. "gain" is the median of learnt less schema
+delta = {delta}. Scores are AUC, and R2 for bike and california, of the test records. "gain" is the median of learned less schema
 over pairs of fits, with its standard error (1.25 standard deviations over the root of their number). s is mu n / (k sqrt(d)),
 with k = 1 for zero_out and sqrt 2 for replace_one, and 4 more columns for the range of a target. The constants of the rule
 were chosen on adult, bike, ijcnn1 and spambase alone.
@@ -26,8 +26,8 @@ TITLES = {
     "sizes": "Small parts, linear, zero_out",
     "made up": "Made-up tables in units from 1e-6 to 1e6, linear, zero_out; the schema is an oracle",
 }
-WAYS = ("learnt", "schema")
-# How far the median of learnt columns may be below that of the schema, by model, and the signal from which on that is a goal
+WAYS = ("learned", "schema")
+# How far the median of learned columns may be below that of the schema, by model, and the signal from which on that is a goal
 GOALS, ENOUGH = {"linear": 0.005, "additive": 0.01}, 120
 
 
@@ -61,7 +61,7 @@ def table(records: list[dict[str, Any]]) -> list[str]:
     for record in records:
         scores = [f"{median(record[way]):.3f} ± {error(record[way]):.3f}" for way in ways]
         if len(ways) == 2:
-            gains = np.subtract(record["learnt"], record["schema"])
+            gains = np.subtract(record["learned"], record["schema"])
             scores.append(f"{median(gains.tolist()):+.3f} ± {error(gains):.3f}")
         lines.append(row([*(str(record[name]) for name in facts), *scores]))
     return lines
@@ -72,7 +72,7 @@ def goals(records: list[dict[str, Any]]) -> list[str]:
     lines = []
     for model, least in GOALS.items():
         cells = [record for record in records if record.get("model") == model and record["s"] >= ENOUGH]
-        short = {(r["table"], r["adjacency"], r["epsilon"]): median(r["learnt"]) - median(r["schema"]) for r in cells}
+        short = {(r["table"], r["adjacency"], r["epsilon"]): median(r["learned"]) - median(r["schema"]) for r in cells}
         missed = [f"{' '.join(map(str, cell))} ({less:+.3f})" for cell, less in short.items() if less < -least]
         if cells:
             reached = (

@@ -163,7 +163,7 @@ def memory_of_trees() -> dict[str, float]:
         facts = {column: number if place < n_numbers else truth for place, column in enumerate(frame)}
         frame = frame.astype(dict.fromkeys(list(frame)[n_numbers:], "int8"))
         del X
-        for kind, schema in {"schema": {"columns": facts}, "learnt": "learn"}.items():
+        for kind, schema in {"schema": {"columns": facts}, "learned": "learn"}.items():
             model = DPGradientBoostingClassifier(1.0, delta=1e-9, classes=[0, 1], schema=schema)
             measured[f"{name}, {kind}"] = peak(frame, y, model) / (n * d)
             measured[f"{name}, {kind}, seconds"] = milliseconds(functools.partial(model.fit, frame, y), 1) / 1e3

@@ -164,7 +164,7 @@ check_saddle(PolicyEvaluation(2 * len(ORDERS)), *transitions(200, np.random.defa
 X, y = transitions(10_000, np.random.default_rng(4))
 
 
-def learnt(epsilon):
+def learned(epsilon):
     """Return the model at a given epsilon."""
     with reproducible_noise(0):
         return DPMinimax(PolicyEvaluation, epsilon=epsilon, solver=SGDA(200, dual_share=0.3)).fit(
@@ -172,14 +172,14 @@ def learnt(epsilon):
         )
 
 
-model = learnt(epsilon=1.0)
+model = learned(epsilon=1.0)
 
 # %%
 # How good is it?
 # ---------------
-# On new states, the learnt value is compared with the mean return of 20 runs. Before learning, all values are 0; the error of the
-# best constant is the standard deviation of the values. Least squares temporal differences (LSTD) is the exact solution without
-# privacy.
+# On new states, the learned value is compared with the mean return of 20 runs. Before learning, all values are 0; the error of
+# the best constant is the standard deviation of the values. Least squares temporal differences (LSTD) is the exact solution
+# without privacy.
 
 rng = np.random.default_rng(2)
 states = rng.uniform(-BOUNDS, BOUNDS, size=(500, 2))
@@ -207,7 +207,7 @@ grid = np.column_stack([angle.ravel(), speed.ravel()])
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")
 panels = {
     "mean return of 20 runs": returns(grid, rng),
-    "learnt with epsilon = 1": features(grid) @ model.primal_,
+    "learned with epsilon = 1": features(grid) @ model.primal_,
 }
 for ax, (title, height) in zip(axes, panels.items(), strict=False):
     image = ax.pcolormesh(np.rad2deg(angle), speed, height.reshape(angle.shape), vmin=-2, vmax=10)
@@ -215,7 +215,7 @@ for ax, (title, height) in zip(axes, panels.items(), strict=False):
 figure.colorbar(image, ax=axes[:2], label="value")
 budgets = (0.1, 0.2, 0.5, 1.0)
 axes[2].plot(
-    budgets, [error(learnt(epsilon).primal_) for epsilon in budgets], marker="o", label="private"
+    budgets, [error(learned(epsilon).primal_) for epsilon in budgets], marker="o", label="private"
 )
 for height, style, label in (
     (error(np.zeros(len(ORDERS))), ":", "before learning"),

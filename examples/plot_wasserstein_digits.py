@@ -132,14 +132,14 @@ check_saddle(Generator(), made_up, np.arange(40) % N_DIGITS)
 solver = SGDA(dual_share=1 - 1e-6)
 
 
-def learnt(epsilon):
+def learned(epsilon):
     """Return the model at a given epsilon."""
     with reproducible_noise(0), warnings.catch_warnings():
         warnings.simplefilter("ignore", LowSignalWarning)
         return DPMinimax(Generator(), epsilon=epsilon, solver=solver).fit(X, y)
 
 
-model = learnt(epsilon=3.0)
+model = learned(epsilon=3.0)
 
 # %%
 # How far from real?
@@ -205,7 +205,7 @@ plt.show()
 # Further fits, one for each epsilon; if the images were private, each would spend budget:
 
 budgets = (0.5, 1.0, 2.0, 5.0, 10.0)
-fits = [learnt(epsilon) for epsilon in budgets]
+fits = [learned(epsilon) for epsilon in budgets]
 figure, ax = plt.subplots(figsize=(5, 3), layout="constrained")
 ax.plot(budgets, [distance(fit.primal_) for fit in fits], marker="o", label="generated")
 ax.axhline(distance(start), color="grey", linestyle=":", label="before learning")

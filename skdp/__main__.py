@@ -139,7 +139,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--adjacency", default="replace_one", help="replace_one (default) or zero_out")
     parser.add_argument("--metrics", metavar="A,B", help="such as accuracy,roc_auc or mae,r2 (default: the usual ones)")
     parser.add_argument("--target-bounds", metavar="LOW,HIGH", help="public range of a number to predict (default: the model's)")
-    parser.add_argument("--error-bound", type=float, help="public bound of the errors of numbers (default: it is learnt)")
+    parser.add_argument("--error-bound", type=float, help="public bound of the errors of numbers (default: it is learned)")
     parser.add_argument("--level", type=float, default=0.95, help="coverage of the intervals (default: 0.95)")
     parser.add_argument("--test", metavar="PART", help="evaluate on the records that fit --test PART kept out of the fit")
     _add_drop(parser)

@@ -32,6 +32,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
         *("_validation", "_data_validation", "_files", "_projections", "_table_types"),
         "_scikit_learn",  # of the transformer that spends a budget
         "data",  # inside the function that learns from a table in partitions
+        "estimators",  # for two public names of additive models, on first use
     },
     "_files": set(),
     "_model_files": {"_files", "estimators", "solvers"},

@@ -308,8 +308,8 @@ def inputs():
         "bounds by name": (frame[["a"]], {"feature_bounds": {"a": 1.0}}),
         "schema": (stated, {"schema": {"columns": STATED}}),
         "read schema": (stated, {"schema": Schema.read({"columns": STATED})}),
-        "learnt": (frame, {"schema": "learn"}),
-        "partly learnt": (frame, {"schema": names}),
+        "learned": (frame, {"schema": "learn"}),
+        "partly learned": (frame, {"schema": names}),
         "chunks": (rows, {"feature_bounds": 1.0}),
     }
 

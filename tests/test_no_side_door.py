@@ -36,10 +36,10 @@ from skdp.estimators import (
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._tabular import TabularModel
 from skdp.estimators.additive._inferred import independent
+from skdp.estimators.additive._knot_placement import finest
 from skdp.estimators.boosting import _rule
 from skdp.estimators.boosting._base import BoostedModel
 from skdp.preprocessing import BoundedScaler
-from skdp.preprocessing._knot_placement import finest
 from skdp.privacy.data import summation
 from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cells import ColumnCells

@@ -134,7 +134,7 @@ def check(model: Pipeline, facts: Any) -> None:
     model : Pipeline
         From `unfitted`.
     facts : Schema or TypedColumns
-        What is public about the table; or names and types of its columns, if some are learnt.
+        What is public about the table; or names and types of its columns, if some are learned.
 
     Raises
     ------

@@ -63,7 +63,7 @@ def fit(
     table : Path
         Records, in a file or in a folder of Parquet files.
     schema : Path or None
-        What is public about them; columns that it does not describe are learnt.
+        What is public about them; columns that it does not describe are learned.
     model : Path
         Where to write the model.
     report : Path or None

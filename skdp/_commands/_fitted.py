@@ -41,7 +41,7 @@ def columns_of(fitted: Any, path: Path) -> tuple[SchemaColumns, list[str]]:
     if not isinstance(schema, Schema):
         raise ValueError(
             f"{path} does not state the columns that it takes; expected a model that the command fit wrote, or an estimator "
-            "that was fitted to a data frame with a schema, or that learnt one."
+            "that was fitted to a data frame with a schema, or that learned one."
         )
     return SchemaColumns.of(schema), [name for name in first.feature_names_in_ if name in schema.columns]
 
@@ -50,8 +50,8 @@ def records_of(fitted: Any, table: Path, frame: Any, names: list[str]) -> Any:
     """Return the columns of a model; each cell of a text becomes the truth or the date that its column held in the fit."""
     frame, schema = frame[names].copy(), getattr(part_of(fitted, -1), "schema_", None)
     if not is_parquet(table) and schema is not None:
-        for name, learnt in typed_columns(schema).items():
+        for name, learned in typed_columns(schema).items():
             frame[name] = frame[name].replace(TRUTHS)
-            if learnt.dates:
+            if learned.dates:
                 to_moments(frame, name)  # numbers in a text are read by the model, which warns of other cells
     return frame

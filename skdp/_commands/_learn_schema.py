@@ -37,7 +37,7 @@ def learn_schema(
     report: Path | None,
     drop_missing_target: bool | None,
 ) -> None:
-    """Learn a schema, write it, and print what was learnt and the privacy report.
+    """Learn a schema, write it, and print what was learned and the privacy report.
 
     Parameters
     ----------
@@ -115,10 +115,10 @@ def _of_target(raw: RawTable, labels_of: Callable[[], list[Any]]) -> dict[str, A
     return {"target": raw.target, "classes": list(raw.classes) if raw.classes is not None else labels_of()}
 
 
-def _table(learnt: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return what was learnt as a table with a line per column."""
-    used = [heading for heading in HEADINGS if any(heading in row for row in learnt.values())]
-    cells = [["column", *used], *([name, *(_cell(row.get(heading, "")) for heading in used)] for name, row in learnt.items())]
+def _table(learned: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what was learned as a table with a line per column."""
+    used = [heading for heading in HEADINGS if any(heading in row for row in learned.values())]
+    cells = [["column", *used], *([name, *(_cell(row.get(heading, "")) for heading in used)] for name, row in learned.items())]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
 

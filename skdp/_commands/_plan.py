@@ -41,7 +41,7 @@ def plan(
     table : Path or None
         Records, of which the number and the names and types of the columns are read; all of them are public.
     schema : Path or None
-        What is public about the table; columns that it does not describe are learnt.
+        What is public about the table; columns that it does not describe are learned.
     n_samples : int or None
         Number of records; None takes that of the table.
     report : Path or None

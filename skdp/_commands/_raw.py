@@ -43,7 +43,7 @@ class RawTable:
     classes : tuple or None
         Labels of the target; None if they are read from the table, or if the target is a number.
     target_bounds : tuple of float or None
-        Range of a number to predict; None if it is learnt.
+        Range of a number to predict; None if it is learned.
     labelled : bool
         Whether the target has labels.
     """
@@ -133,7 +133,7 @@ class RawTable:
     def said(self, labels: Sequence[str] | None = None) -> str:
         """Return what the user should know of the target, in a line, with its labels where they were read from the records."""
         if not self.labelled:
-            bounds = "is learnt" if self.target_bounds is None else "is stated"
+            bounds = "is learned" if self.target_bounds is None else "is stated"
             return f"Target {self.target}: a number, whose range {bounds}."
         if self.classes is None:
             said = "its labels" if labels is None else f"labels {', '.join(labels)}; they"
@@ -149,8 +149,8 @@ class RawTable:
         facts = {name: given for name, given in self.columns.items() if isinstance(given, Mapping) and given != {"kind": "learn"}}
         known = Schema.read({"columns": facts}, facts).columns if facts else {}
         described = SchemaColumns.of(Schema(known, None, None))
-        learnt = [name for name in self.columns if name not in facts and self.columns[name] != "ignore"]
-        return described.set_params(learnt=[*(described.learnt or []), *learnt])
+        learned = [name for name in self.columns if name not in facts and self.columns[name] != "ignore"]
+        return described.set_params(learned=[*(described.learned or []), *learned])
 
     def shape(self, table: Path, n_samples: int) -> TypedColumns:
         """Return what a plan reads of a data frame: number of records, names and types."""

@@ -1,4 +1,4 @@
-"""Write a schema of a table: a template, or what is learnt with a privacy budget."""
+"""Write a schema of a table: a template, or what is learned with a privacy budget."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def schema(table: Path, out: Path | None, form: TextFormat, target: str | None, 
     target : str or None
         Column to predict.
     learn : bool
-        Whether bounds and categories are learnt from the records.
+        Whether bounds and categories are learned from the records.
     **options : dict
         What `learn_schema` takes; None without ``learn``.
     """

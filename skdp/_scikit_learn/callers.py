@@ -31,7 +31,7 @@ __all__ = [
     "is_private",
     "is_stratified",
     "join",
-    "learnt_around",
+    "learned_around",
     "nested",
     "one_run",
     "parameters_of",
@@ -100,7 +100,7 @@ def check_callers(estimator: Any) -> None:
     """
     stratified = ""
     for frame, name, owner in callers():
-        for what, instead in learnt_around(owner):
+        for what, instead in learned_around(owner):
             warn_outside(f"{name} {what}. Use {instead}; {UNCOVERED}")
         if is_one(owner, *BAGS) and _weighs(frame):
             warn_outside(
@@ -118,7 +118,7 @@ def check_callers(estimator: Any) -> None:
         )
 
 
-def learnt_around(owner: Any) -> Iterator[tuple[str, str]]:
+def learned_around(owner: Any) -> Iterator[tuple[str, str]]:
     """Yield what a meta-estimator learns from the training records beside the fits of what it holds, and what to use instead."""
     if is_one(owner, *STACKS) and not is_private(owner.final_estimator):
         yield "learns its final_estimator from the training records without privacy", "a private one"

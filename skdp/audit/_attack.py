@@ -47,7 +47,7 @@ def planned(estimator: DPEstimator, X: Any, y: Any) -> Plan:
         The estimator, which is not changed.
     X, y : array-like
         Records; invalid records raise the same errors as in ``fit``. A data frame is taken as an array: its columns are
-        not learnt.
+        not learned.
 
     Returns
     -------

@@ -80,7 +80,7 @@ def typed_columns(X: Any) -> TypedColumns:
 
 @contextmanager
 def loaded_cells(X: Any, y: Any, facts: FrameFacts, target: bool, checks: "Checks | None" = None) -> Iterator[LoadedCells]:
-    """Read a table once, and keep the cells of its columns that are learnt until the context is left.
+    """Read a table once, and keep the cells of its columns that are learned until the context is left.
 
     One pass over the source is enough for both rounds: a cell takes 8 bytes of the private file, or of the memory of the workers.
     With ``cache=None``, each round reads the source again, and fingerprints are compared.

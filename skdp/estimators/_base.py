@@ -19,12 +19,12 @@ from skdp._validation import column_labels
 from skdp.estimators._choice import Choice
 from skdp.estimators._contradictions import warn_of_long_rows
 from skdp.estimators._display import Displayed
-from skdp.estimators._learnt import learning_of
 from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._planned_shape import planned_table
 from skdp.estimators._prepared_rows import prepared
 from skdp.estimators._sample_weight import taken_weights
 from skdp.estimators._task import Task
+from skdp.estimators._two_stages import learning_of
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
 from skdp.preprocessing._frame_facts import warn_of_ids, warn_of_left_out
 from skdp.privacy.errors import warn

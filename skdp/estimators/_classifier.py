@@ -61,10 +61,10 @@ class ClassificationTask(Task):
         class_weight = tuple(weights.get(label, 1.0) for label in classes) if weights else None
         return self._problem(facts.n_samples, facts.n_features, self._loss(len(classes)), class_weight=class_weight)
 
-    def usable(self, schema: Schema, learnt: Collection[str]) -> Schema:
-        """Return a schema in which learnt integers have indicators of less weight."""
-        columns = {name: facts.lighter() if name in learnt else facts for name, facts in schema.columns.items()}
-        return super().usable(replace(schema, columns=columns), learnt)
+    def usable(self, schema: Schema, learned: Collection[str]) -> Schema:
+        """Return a schema in which learned integers have indicators of less weight."""
+        columns = {name: facts.lighter() if name in learned else facts for name, facts in schema.columns.items()}
+        return super().usable(replace(schema, columns=columns), learned)
 
     def planned_classes(self, n_classes: int | None) -> tuple[np.ndarray | None, dict[str, Any]]:
         check_integer("n_classes", n_classes, minimum=2, maximum=MOST_CLASSES, optional=True)

@@ -54,10 +54,10 @@ class DPConstrainedRegression(DPRegressor):
         Half the squared residual, which needs a range of y, or Huber's loss, whose slope is at most ``threshold``.
     threshold : float or None, default=None
         Residual beyond which Huber's loss is linear, in the units of y; positive. None means a quarter of the width of the range
-        of y, given or learnt, or 1 if there is no range.
+        of y, given or learned, or 1 if there is no range.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
-        must not be computed from the data. None learns the range together with columns that are learnt. If no column is learnt,
+        must not be computed from the data. None learns the range together with columns that are learned. If no column is learned,
         None means (-1, 1) for the squared loss, and warns; Huber's loss then assumes that y lies near 0, and warns if
         ``threshold`` is None and ``solver`` is "auto".
     alpha : float or None, default=0.0
@@ -66,7 +66,7 @@ class DPConstrainedRegression(DPRegressor):
         Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learnt. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
+        and the others are learned. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
         those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
         data frame in memory, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
@@ -120,8 +120,8 @@ class DPConstrainedRegression(DPRegressor):
         share of the records that may have it. They take the average effect of the column. Present only if a schema prepares the
         rows, with noise.
     learnt_ : dict
-        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
-        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
+        What was learned of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learned.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -256,7 +256,7 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
         Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learnt. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
+        and the others are learned. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
         those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
         data frame in memory, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
@@ -314,8 +314,8 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
         share of the records that may have it. They take the average effect of the column. Present only if a schema prepares the
         rows, with noise.
     learnt_ : dict
-        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
-        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
+        What was learned of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learned.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

@@ -11,10 +11,10 @@ from skdp._table_types import is_lazy
 from skdp._validation import check_integer
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask, check_two_classes
 from skdp.estimators._group_labels import Groups, check_group_sizes, read_groups
-from skdp.estimators._learnt import learning_of
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_shape import planned_table
 from skdp.estimators._report import brief
+from skdp.estimators._two_stages import learning_of
 from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Logistic
 from skdp.preprocessing._frame_facts import warn_of_ids, warn_of_left_out
@@ -94,7 +94,7 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learnt. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
+        and the others are learned. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
         those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
         data frame in memory, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
@@ -146,8 +146,8 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         share of the records that may have it. They take the average effect of the column. Present only if a schema prepares the
         rows, with noise.
     learnt_ : dict
-        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
-        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
+        What was learned of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learned.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

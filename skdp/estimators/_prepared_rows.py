@@ -35,7 +35,7 @@ def prepared(schema: Schema, X: Any, fitted: Any = None) -> Any:
 
 
 def named_columns_of(fitted: Any, X: Any) -> Any:
-    """Return a table to predict for; raise ValueError unless it has the columns of the fit, if this has learnt them.
+    """Return a table to predict for; raise ValueError unless it has the columns of the fit, if this has learned them.
 
     It may lack columns that the schema ignores. Records with what the fit has hardly seen warn.
     """

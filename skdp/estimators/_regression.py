@@ -70,7 +70,7 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
         Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learnt. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
+        and the others are learned. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
         those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
         data frame in memory, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
@@ -138,8 +138,8 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
         share of the records that may have it. They take the average effect of the column. Present only if a schema prepares the
         rows, with noise and without inference.
     learnt_ : dict
-        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
-        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
+        What was learned of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learned.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -158,10 +158,10 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
     Notes
     -----
     **Several targets.** A y of shape (n_samples, n_targets) is fitted at once, within one budget. The targets share what is
-    learnt about the features, and a record's gradient for all of them is clipped as a whole. Each of q targets then has
+    learned about the features, and a record's gradient for all of them is clipped as a whole. Each of q targets then has
     :math:`\sqrt q` times the noise that it has alone, as in q fits that divide the budget, but the geometry is paid for once. A
-    fit of several targets has no intervals and no inference, and needs a table in memory. Where columns of X are learnt, it needs
-    ``target_bounds`` with a pair for each target.
+    fit of several targets has no intervals and no inference, and needs a table in memory. Where columns of X are learned, it
+    needs ``target_bounds`` with a pair for each target.
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     chosen adjacency: the fitted attributes are computed from the releases of the solver's schedule and from public values. The

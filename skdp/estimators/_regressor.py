@@ -21,10 +21,10 @@ from skdp._table_types import is_lazy
 from skdp._validation import LARGEST, SMALLEST, check_bounds, check_scale, shown
 from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._base import DPEstimator
-from skdp.estimators._learnt import LOSSES_OF_A_UNIT, learning_of
 from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
 from skdp.estimators._task import Task
+from skdp.estimators._two_stages import LOSSES_OF_A_UNIT, learning_of
 from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, SquaredDistance, Tukey, Welsch
 from skdp.privacy.errors import silent, warn
 from skdp.privacy.queries import Loss
@@ -126,7 +126,7 @@ class RegressionTask(Task):
             raise TypeError("y is a sparse table; expected an array or a data frame of numbers.")
         if not n_pairs and learning_of(self, X) is not None:
             raise ValueError(
-                "Columns of X are learnt, and y has two dimensions; expected target_bounds=[(low, high), ...] with a pair for "
+                "Columns of X are learned, and y has two dimensions; expected target_bounds=[(low, high), ...] with a pair for "
                 "each column of y, a vector y, or public facts of all columns of X."
             )
 

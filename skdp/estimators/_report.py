@@ -17,7 +17,7 @@ from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport
 from skdp.privacy.schedule import Selection
 from skdp.solvers import AUCProblem, GroupDROProblem, Problem, Solver
 
-__all__ = ["beside_learnt", "brief", "report"]
+__all__ = ["beside_learned", "brief", "report"]
 
 PURE = (
     "delta = 0 holds for noise that is a real number; what is computed is that number rounded to a grid: a probability of "
@@ -28,8 +28,8 @@ PURE_SELECTION = (
     "delta = 0 holds for Gumbel noise that is a real number; what is computed is that number rounded, which is covered but for a "
     "probability of exp(-512) per candidate and selection"
 )
-LEARNT = (
-    "the schema was learnt from records by an earlier private fit, as keys such as core and buckets show: it spent a budget of "
+LEARNED = (
+    "the schema was learned from records by an earlier private fit, as keys such as core and buckets show: it spent a budget of "
     "its own, which adds to this one if the records are the same"
 )
 OF_ITS_GROUP = ", of the same group"
@@ -45,7 +45,7 @@ USELESS = 0.5  # noise divided by signal above which 9 fits in 10 are constants;
 def report(
     task: Any, plan: Plan, noise: NoiseSource, facts: Facts, planned: bool = False, as_given: bool = False
 ) -> PrivacyReport:
-    """Return the privacy report of a fit, or of a planned fit; ``as_given`` tells that its schema was not learnt within it."""
+    """Return the privacy report of a fit, or of a planned fit; ``as_given`` tells that its schema was not learned within it."""
     problem, schema = plan.problem, (facts.schema or facts.stated) if as_given else None
     return plan.cost.report(
         task.name,
@@ -66,7 +66,7 @@ def report(
             plan,
             f"{task.assumed_of_x()}; {task.assumed_of_y()}",
             facts.partitions,
-            schema is not None and schema.has_learnt,
+            schema is not None and schema.has_learned,
         ),
     )
 
@@ -168,22 +168,22 @@ def _penalty(plan: Plan) -> str:
     return repr(problem.penalty) + (f", which {intercept} the intercept" if problem.intercept_scaling else "")
 
 
-def beside_learnt(assumptions: tuple[str, ...], given: Schema) -> tuple[str, ...]:
-    """Return the assumptions of a fit that learns columns beside those that are given, which an earlier fit may have learnt."""
-    if not given.has_learnt:
+def beside_learned(assumptions: tuple[str, ...], given: Schema) -> tuple[str, ...]:
+    """Return the assumptions of a fit that learns columns beside those that are given, which an earlier fit may have learned."""
+    if not given.has_learned:
         return assumptions
-    return (LEARNT, *(line.replace("no parameter was", "no other parameter was") for line in assumptions))
+    return (LEARNED, *(line.replace("no parameter was", "no other parameter was") for line in assumptions))
 
 
-def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None, learnt: bool) -> tuple[str, ...]:
+def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None, learned: bool) -> tuple[str, ...]:
     public = "data_norm and all other public values above"
     selects = any(isinstance(release.mechanism, Selection) for _, release in plan.schedule.entries)
     return (
         of_table,
         *([GROUPS] if _grouped(plan.problem) else []),
         *([ASSUMED] if plan.problem.max_sample_weight is not None else []),
-        *([LEARNT] if learnt else []),
-        f"no {'other ' * learnt}parameter was computed from the data: {public}",
+        *([LEARNED] if learned else []),
+        f"no {'other ' * learned}parameter was computed from the data: {public}",
         OTHER_FITS,
         ONE_PERSON,
         *([] if partitions is None else [partitions.trusted]),

@@ -44,13 +44,13 @@ class DPRobustRegressor(DPRegressor):
     threshold : float or None, default=None
         Size of the residual beyond which the loss flattens, in the units of y; positive. "epsilon_insensitive" is 0 up to it. For
         "absolute" without a range of y it is the unit of y in solvers that do not learn one. None means a quarter of the width of
-        the range of y, given or learnt, or 1 if there is no range.
+        the range of y, given or learned, or 1 if there is no range.
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
         must not be computed from the data. The fit starts from the middle of the range, or from 0 if there is none. From there,
         targets that are many thresholds away have almost no influence on a loss that is not convex. None learns the range
-        together with columns that are learnt, for the first four losses. If no column is learnt there is no range, and None warns
-        for these losses if ``threshold`` is None, too, and ``solver`` is "auto".
+        together with columns that are learned, for the first four losses. If no column is learned there is no range, and None
+        warns for these losses if ``threshold`` is None, too, and ``solver`` is "auto".
     alpha : float or None, default=None
         Strength of the penalty, which excludes the intercept. 0 means no penalty. If None, the solver sets it from public facts.
     l1_ratio : float, default=0.0
@@ -60,7 +60,7 @@ class DPRobustRegressor(DPRegressor):
         Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learnt. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
+        and the others are learned. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
         those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
         data frame in memory, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
@@ -96,7 +96,7 @@ class DPRobustRegressor(DPRegressor):
     intercept_ : float
         Released intercept; zero if ``fit_intercept=False``.
     target_bounds_ : tuple of float
-        Range of the predictions: ``target_bounds``, or the learnt range of y, or without them the range of the released model
+        Range of the predictions: ``target_bounds``, or the learned range of y, or without them the range of the released model
         over rows of norm at most ``data_norm``, to which the fit scaled longer rows.
     n_iter_ : int
         Number of steps, which is public.
@@ -116,8 +116,8 @@ class DPRobustRegressor(DPRegressor):
         share of the records that may have it. They take the average effect of the column. Present only if a schema prepares the
         rows, with noise.
     learnt_ : dict
-        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
-        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
+        What was learned of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learned.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

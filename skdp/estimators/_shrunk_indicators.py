@@ -162,8 +162,8 @@ def _shares(block: Indicators, moments: ReleasedMoments | None, counted: Shares 
     return found
 
 
-def _odds(block: Indicators, found: Shares, learnt: bool, stands_out: float) -> np.ndarray:
+def _odds(block: Indicators, found: Shares, learned: bool, stands_out: float) -> np.ndarray:
     """Return the prior odds that no record has each level."""
     size = len(block.parts)
-    rare = [part == OTHER and (learnt or size > 2) for part in block.parts]
+    rare = [part == OTHER and (learned or size > 2) for part in block.parts]
     return np.where(rare, OTHER_EMPTY, np.where(stands_out * found.noise * size < 1, LISTED_EMPTY, 0.0))

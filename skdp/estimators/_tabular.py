@@ -15,11 +15,11 @@ from skdp._table_types import as_table, is_dask, is_lazy
 from skdp.data._dask import table_of
 from skdp.estimators._choice import Choice
 from skdp.estimators._classifier import DPProbabilisticClassifier
-from skdp.estimators._learnt import Learning, LearningInPartitions, learning_of
 from skdp.estimators._logistic import DPLogisticRegression
 from skdp.estimators._planned_shape import planned_table, read_shape
 from skdp.estimators._regression import DPLinearRegression
 from skdp.estimators._regressor import DPRegressor
+from skdp.estimators._two_stages import Learning, LearningInPartitions, learning_of
 from skdp.estimators._unsupported import explain_refusals, refuse_fit_arguments
 from skdp.estimators.additive._base import ColumnModel
 from skdp.estimators.additive._estimators import DPAdditiveClassifier
@@ -120,7 +120,7 @@ class TabularModel(ColumnModel):
         return kind(**{name: given[name] for name in kind._get_param_names() if name in given})
 
     def _facts_of(self, X: Any, y: Any) -> tuple[int, int, Budget | None]:
-        """Return the numbers of records and of columns, and the budget that columns which are learnt leave."""
+        """Return the numbers of records and of columns, and the budget that columns which are learned leave."""
         n_samples, n_columns = self._shape_of(X, y)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the chosen estimator repeats them
@@ -215,7 +215,7 @@ class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticCla
 
     It fits another estimator: `DPGradientBoostingClassifier` where noise leaves trees a chance, `DPAdditiveClassifier` where it
     leaves curves one, and `DPLogisticRegression` elsewhere. The number of records, the number of columns and the budget decide,
-    which are public, so the choice costs nothing. What is not given about the columns of a data frame is learnt within the same
+    which are public, so the choice costs nothing. What is not given about the columns of a data frame is learned within the same
     budget. The report states what was chosen and why.
 
     Parameters
@@ -232,7 +232,7 @@ class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticCla
         numbers, "log" for amounts with a long tail, categories. With a key "columns", it ignores other columns. It must not be
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
+        and the others are learned. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
         ``data_norm`` is given, or the solver cannot share the budget. A table in partitions, such as one of Parquet files, needs
         "learn".
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
@@ -265,9 +265,9 @@ class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticCla
     privacy_report_ : PrivacyReport
         The privacy report, with the choice and its reason.
     schema_ : Schema
-        The columns. Present only with a schema, or if they were learnt.
+        The columns. Present only with a schema, or if they were learned.
     learnt_ : dict
-        What was learnt of each column. Present only if columns were learnt.
+        What was learned of each column. Present only if columns were learned.
     n_features_in_ : int
         Number of columns: those of the schema where there is one.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
@@ -336,7 +336,7 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
     It fits another estimator: `DPGradientBoostingRegressor` where noise leaves trees a chance, and
     `DPLinearRegression` elsewhere. The number of records,
     the number of columns and the budget decide, which are public, so the choice costs nothing. What is not given about the
-    columns of a data frame is learnt within the same budget. The report states what was chosen and why.
+    columns of a data frame is learned within the same budget. The report states what was chosen and why.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
         numbers, "log" for amounts with a long tail, categories. With a key "columns", it ignores other columns. It must not be
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
+        and the others are learned. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
         ``data_norm`` is given, or the solver cannot share the budget. A table in partitions, such as one of Parquet files, needs
         "learn".
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
@@ -382,9 +382,9 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
     privacy_report_ : PrivacyReport
         The privacy report, with the choice and its reason.
     schema_ : Schema
-        The columns. Present only with a schema, or if they were learnt.
+        The columns. Present only with a schema, or if they were learned.
     learnt_ : dict
-        What was learnt of each column. Present only if columns were learnt.
+        What was learned of each column. Present only if columns were learned.
     n_features_in_ : int
         Number of columns: those of the schema where there is one.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)

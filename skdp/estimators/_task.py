@@ -55,7 +55,7 @@ from skdp.solvers import SOLVERS, Problem, Solver, SolverResult
 __all__ = ["Task"]
 
 READ = "the shape of the given table, and nothing else of it"
-# Largest ratio of a learnt limit to the end of its core. Noise puts limits 4 cores away for a tail that it hides: rows are long
+# Largest ratio of a learned limit to the end of its core. Noise puts limits 4 cores away for a tail that it hides: rows are long
 # there, and records between far limits are in few hats. With 2 for 4 at epsilon .1, zero_out and replace_one, additive models
 # gained +.026 and +.043 on ijcnn1, +.062 and +.047 on bike, -.001 twice on adult, +.002 and +.011 on spambase (means of 8 fits);
 # linear ones .000 and +.002, -.005 and +.005 (+- .006), .000 twice, +.011 and -.001 (medians), and then on mammography,
@@ -100,7 +100,7 @@ class Task(ABC):
 
     bounding: ClassVar[tuple[str, ...]] = ("schema", "feature_bounds", "data_norm")  # each tells where the entries of X lie
     outside: ClassVar[str] = "rows that are longer than these allow to be cut"  # what is assumed of other records
-    learns_by_default: ClassVar[bool] = True  # whether columns are learnt if X is a data frame of which nothing is stated
+    learns_by_default: ClassVar[bool] = True  # whether columns are learned if X is a data frame of which nothing is stated
     warns_of_noise: ClassVar[bool] = True  # whether a fit says what would be enough to stand out from the noise
     takes_groups: ClassVar[bool] = False  # whether the records of a table in partitions are in public groups
     takes_several: ClassVar[bool] = False  # whether y may have a column for each of several targets
@@ -198,9 +198,9 @@ class Task(ABC):
         """The schema as the model takes it."""
         return self.read_schema
 
-    def usable(self, schema: Schema, learnt: Collection[str]) -> Schema:
-        """Return a schema with nearer limits of learnt columns, and without facts that the model cannot take."""
-        columns = {name: facts.nearer(FURTHEST_LIMITS) if name in learnt else facts for name, facts in schema.columns.items()}
+    def usable(self, schema: Schema, learned: Collection[str]) -> Schema:
+        """Return a schema with nearer limits of learned columns, and without facts that the model cannot take."""
+        columns = {name: facts.nearer(FURTHEST_LIMITS) if name in learned else facts for name, facts in schema.columns.items()}
         return replace(schema, columns=columns)
 
     @property
@@ -254,8 +254,8 @@ class Task(ABC):
         attributes = {**fit.attributes, **hardly_seen, **self.model(fit.plan, result, fit.facts)}
         attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
         if named := hardly_seen_in_words(attributes.get("hardly_seen_", {})):
-            learnt = {**(fit.statement.learnt or {}), "hardly_seen": named}
-            attributes["privacy_report_"] = replace(fit.statement, learnt=learnt)
+            learned = {**(fit.statement.learned or {}), "hardly_seen": named}
+            attributes["privacy_report_"] = replace(fit.statement, learned=learned)
         fit.progress.end(self.user_model._attributes_for(self.estimator, attributes), given)
         return attributes
 

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp._scikit_learn.callers import FROZEN, OF_TARGETS, SEARCHES, STACKS, is_one, is_stratified, join, learnt_around, nested
+from skdp._scikit_learn.callers import FROZEN, OF_TARGETS, SEARCHES, STACKS, is_one, is_stratified, join, learned_around, nested
 from skdp._scikit_learn.pipelines import learns_without_noise
 from skdp.privacy.errors import shown
 
@@ -163,7 +163,7 @@ def _checked(place: str, step: Any) -> Iterator[CheckedStep]:
 
 def _verdict(step: Any) -> tuple[str, str]:
     """Return the verdict on a step that is neither of skdp nor a container, and the reason."""
-    for what, instead in learnt_around(step):
+    for what, instead in learned_around(step):
         return LEARNS, f"it {what}; use {instead}"
     if is_one(step, *SEARCHES):
         return LEARNS, "it chooses by scores without noise, and every fit of the search spends the budget"

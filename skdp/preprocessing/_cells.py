@@ -138,12 +138,12 @@ def unread_cells(column: Any) -> int:
 
 
 def hash_bucket(cell: Any) -> int | None:
-    """Return the bucket by which a learnt column knows a category.
+    """Return the bucket by which a learned column knows a category.
 
     Parameters
     ----------
     cell : object
-        A cell of a column that is learnt as text, such as ``"nurse"``.
+        A cell of a column that is learned as text, such as ``"nurse"``.
 
     Returns
     -------

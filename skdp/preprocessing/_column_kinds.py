@@ -14,12 +14,12 @@ from skdp._data_validation import MISSING, quoting_no_data
 from skdp._validation import shown
 from skdp.preprocessing._categories import KnownCategories, category_names, spelling, spellings
 from skdp.preprocessing._cells import bucket_cells, column_values, is_date, number_cells, unread_cells
-from skdp.preprocessing._learnt_columns import HashedCategories, LearntNumbers
+from skdp.preprocessing._learned_columns import HashedCategories, LearnedNumbers
 from skdp.preprocessing._scaling import BoundedNumbers, BoundedScaler, signed_log
 from skdp.privacy.queries.column_histograms import BUCKETS, bucket_bins
 
 __all__ = [
-    *("BEYOND", "KINDS", "OTHER", "Category", "Column", "Indicators", "LearntScale", "Number"),
+    *("BEYOND", "KINDS", "OTHER", "Category", "Column", "Indicators", "LearnedScale", "Number"),
     *("check_bounds", "further", "single"),
 ]
 
@@ -67,7 +67,7 @@ class Column(ABC):
     ----------
     kind : str
         Name of the kind in a schema.
-    keys, learnt_keys : frozenset of str
+    keys, learned_keys : frozenset of str
         Keys of an entry that users write, and those that only a private fit writes.
     required : str
         The key that a template leaves empty.
@@ -81,7 +81,7 @@ class Column(ABC):
 
     kind: ClassVar[str]
     keys: ClassVar[frozenset[str]]
-    learnt_keys: ClassVar[frozenset[str]] = frozenset()
+    learned_keys: ClassVar[frozenset[str]] = frozenset()
     required: ClassVar[str]
     example: ClassVar[str]
     exhaustive: ClassVar[bool]
@@ -138,7 +138,7 @@ class Column(ABC):
         """Return which part, of `labels`, "missing" or "", each cell of a table to predict for has."""
 
     @abstractmethod
-    def unusual(self, cells: Any, learnt: Mapping[str, Any], usual: float, most: float) -> Iterator[tuple[int, float, str]]:
+    def unusual(self, cells: Any, learned: Mapping[str, Any], usual: float, most: float) -> Iterator[tuple[int, float, str]]:
         """Yield the number of cells to predict for that a fit does not expect, their usual share, and what they are."""
 
     @abstractmethod
@@ -214,13 +214,13 @@ class Number(Column):
         Scale on which the column is mapped to [-1, 1].
     fill : float or None
         Value that replaces missing values; None if there must be none.
-    learnt : LearntScale or None, default=None
+    learned : LearnedScale or None, default=None
         Further facts, which replace the map of the bounds to [-1, 1]; the scale may then be "sign", too.
     """
 
     kind: ClassVar[str] = "number"
     keys: ClassVar[frozenset[str]] = frozenset({"bounds", "scale", "fill"})
-    learnt_keys: ClassVar[frozenset[str]] = frozenset(
+    learned_keys: ClassVar[frozenset[str]] = frozenset(
         ("core", "centre", "unit", "integers", "missing", "mean_square", "binary", "logarithm", "weight", "typed", "dates")
     )
     required: ClassVar[str] = "bounds"
@@ -231,7 +231,7 @@ class Number(Column):
     bounds: tuple[float, float]
     scale: str
     fill: float | None
-    learnt: "LearntScale | None" = None
+    learned: "LearnedScale | None" = None
 
     @classmethod
     def read(cls, where: str, facts: Mapping[str, Any]) -> "Number":
@@ -239,43 +239,43 @@ class Number(Column):
         scale, fill = facts.get("scale", "linear"), facts.get("fill")
         given: Any = facts.get("bounds")
         bounds = check_bounds(where, "bounds", [-given, given] if _is_number(given) and given > 0 else given)
-        learnt = LearntScale.read(where, facts, bounds) if cls.learnt_keys & set(facts) else None
-        if scale not in ("linear", "log") and not (learnt is not None and scale == "sign"):
+        learned = LearnedScale.read(where, facts, bounds) if cls.learned_keys & set(facts) else None
+        if scale not in ("linear", "log") and not (learned is not None and scale == "sign"):
             raise ValueError(f"{where}: scale={shown(scale)}; expected 'linear' or 'log', or 'sign' beside a core and a centre.")
-        if scale == "log" and learnt is None and not _logarithm(bounds[0]) < _logarithm(bounds[1]):
+        if scale == "log" and learned is None and not _logarithm(bounds[0]) < _logarithm(bounds[1]):
             raise ValueError(
                 f"{where}: bounds={shown(bounds)} have the same logarithm in float64; expected bounds that are farther apart."
             )
         if fill is not None and not (_is_number(fill) and bounds[0] <= fill <= bounds[1]):
             raise ValueError(f"{where}: fill={shown(fill)}; expected a number within the bounds, which replaces missing values.")
-        return cls(bounds, scale, fill, learnt)
+        return cls(bounds, scale, fill, learned)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry of a schema."""
         fill = {} if self.fill is None else {"fill": self.fill}
-        further = {} if self.learnt is None else self.learnt.to_dict()
+        further = {} if self.learned is None else self.learned.to_dict()
         return {"kind": self.kind, "bounds": list(self.bounds), "scale": self.scale, **fill, **further}
 
     @property
     def plain(self) -> bool:
         """Whether bounds, scale and fill are all that is known."""
-        return self.learnt is None
+        return self.learned is None
 
     @property
     def parts(self) -> list[str]:
         """What each feature stands for; empty for the scaled number."""
-        logarithm = ["log"] if self.learnt is not None and self.learnt.logarithm else []
+        logarithm = ["log"] if self.learned is not None and self.learned.logarithm else []
         return ["", *logarithm, *(f"{value:.15g}" for value in self.integers), *(["missing"] if self.gaps else [])]
 
     @property
     def mean_square(self) -> float:
         """What the column adds to the squared length of a typical row."""
-        return 1 / 3 if self.learnt is None else self.learnt.mean_square + (self.learnt.logarithm > 0) / 3
+        return 1 / 3 if self.learned is None else self.learned.mean_square + (self.learned.logarithm > 0) / 3
 
     @property
     def shown_on(self) -> str:
         """Scale of an axis: the scale, or "date" for moments on a linear one."""
-        return "date" if self.learnt is not None and self.learnt.dates and self.scale == "linear" else self.scale
+        return "date" if self.learned is not None and self.learned.dates and self.scale == "linear" else self.scale
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -285,41 +285,41 @@ class Number(Column):
     @property
     def integers(self) -> tuple[float, ...]:
         """Values that have indicators beside the number."""
-        return () if self.learnt is None else self.learnt.integers
+        return () if self.learned is None else self.learned.integers
 
     @property
     def weight(self) -> float:
         """Value of the indicators of `integers`."""
-        return 1.0 if self.learnt is None else self.learnt.weight
+        return 1.0 if self.learned is None else self.learned.weight
 
     @property
     def gaps(self) -> bool:
         """Whether missing cells have an indicator."""
-        return self.learnt is not None and self.learnt.missing
+        return self.learned is not None and self.learned.missing
 
     @property
     def binary(self) -> bool:
         """Whether the bounds are its only two values."""
-        return self.learnt is not None and self.learnt.binary
+        return self.learned is not None and self.learned.binary
 
     @property
     def centre(self) -> float:
-        """Value that is mapped to 0: that which was learnt, or 0."""
-        return 0.0 if self.learnt is None else self.learnt.centre
+        """Value that is mapped to 0: that which was learned, or 0."""
+        return 0.0 if self.learned is None else self.learned.centre
 
     @property
     def treatment(self) -> tuple[Any, ...]:
-        """The scale and the fill; learnt numbers have a transformer in common."""
-        return (0, self.scale, self.fill) if self.learnt is None else (1,)
+        """The scale and the fill; learned numbers have a transformer in common."""
+        return (0, self.scale, self.fill) if self.learned is None else (1,)
 
     @property
     def _treatment_in_words(self) -> str:
         return f"{self.scale} numbers" + ("" if self.fill is None else f", {self.fill!r} where missing")
 
     def transformer(self, alike: Sequence["Number"], separator: str, sparse_output: bool) -> tuple[str, Any]:
-        """Return the scaler of plain numbers, or the map of learnt ones."""
-        if self.learnt is not None:
-            return "learnt numbers", LearntNumbers(list(alike), separator)
+        """Return the scaler of plain numbers, or the map of learned ones."""
+        if self.learned is not None:
+            return "learned numbers", LearnedNumbers(list(alike), separator)
         return self._treatment_in_words, BoundedScaler([column.bounds for column in alike], scale=self.scale, fill=self.fill)
 
     def in_own_units(self, alike: Sequence["Number"], sparse_output: bool) -> tuple[str, Any]:
@@ -336,53 +336,53 @@ class Number(Column):
         """Return "missing" or "" for each cell."""
         return np.where(np.isnan(number_cells(cells)), "missing", "").astype(object)
 
-    def unusual(self, cells: Any, learnt: Mapping[str, Any], usual: float, most: float) -> Iterator[tuple[int, float, str]]:
+    def unusual(self, cells: Any, learned: Mapping[str, Any], usual: float, most: float) -> Iterator[tuple[int, float, str]]:
         """Yield the number of cells that are no numbers, and of those beyond the bounds."""
-        if self.learnt is not None:
+        if self.learned is not None:
             yield unread_cells(cells), usual, "are no numbers and count as missing"
-            if self.learnt.dates != is_date(cells.dtype):  # `warn_of_types` tells that
+            if self.learned.dates != is_date(cells.dtype):  # `warn_of_types` tells that
                 return
-        if self.scale != "sign" and learnt.get("kind") != "undetermined":
+        if self.scale != "sign" and learned.get("kind") != "undetermined":
             numbers, (low, high) = number_cells(cells), self.bounds
             yield int(((numbers < low) | (numbers > high)).sum()), most, BEYOND
 
     def typed(self, dates: bool) -> "Number":
-        """Return the learnt number as one whose type is a number, perhaps a date."""
-        return replace(self, learnt=replace(self._known, typed=True, dates=dates))
+        """Return the learned number as one whose type is a number, perhaps a date."""
+        return replace(self, learned=replace(self._known, typed=True, dates=dates))
 
     def nearer(self, factor: float) -> "Number":
-        """Return a learnt number on a linear scale with limits at most a factor beyond its core; others as they are."""
-        if self.learnt is None or self.scale != "linear":
+        """Return a learned number on a linear scale with limits at most a factor beyond its core; others as they are."""
+        if self.learned is None or self.scale != "linear":
             return self
-        low, high = further(*self.learnt.core, factor)
+        low, high = further(*self.learned.core, factor)
         low, high = max(low, self.bounds[0]), min(high, self.bounds[1])
         return replace(self, bounds=(low, high)) if low < high else self
 
     def lighter(self) -> "Number":
         """Return a number whose integers have indicators of less weight, for a classifier; others as they are."""
-        if self.learnt is None or not self.integers:
+        if self.learned is None or not self.integers:
             return self
-        square = self.learnt.mean_square - self.weight**2 + LIGHT**2
-        return replace(self, learnt=replace(self.learnt, weight=LIGHT, mean_square=square))
+        square = self.learned.mean_square - self.weight**2 + LIGHT**2
+        return replace(self, learned=replace(self.learned, weight=LIGHT, mean_square=square))
 
     def on_one_scale(self) -> "Number":
         """Return a skewed number on a logarithmic scale alone; others as they are."""
-        if self.learnt is None or not self.learnt.logarithm:
+        if self.learned is None or not self.learned.logarithm:
             return self
-        return replace(self, scale="log", learnt=replace(self.learnt, unit=self.learnt.logarithm, logarithm=0.0))
+        return replace(self, scale="log", learned=replace(self.learned, unit=self.learned.logarithm, logarithm=0.0))
 
     def without_indicators(self) -> "Number":
         """Return the number alone."""
-        return self if self.learnt is None else replace(self, learnt=replace(self.learnt, integers=(), missing=False))
+        return self if self.learned is None else replace(self, learned=replace(self.learned, integers=(), missing=False))
 
     def map(self, cells: np.ndarray) -> np.ndarray:
-        """Return the features of cells of a learnt number, NaN where missing."""
+        """Return the features of cells of a learned number, NaN where missing."""
         filled = self._filled(cells)
         beside = [self._logarithms(filled)] if self._known.logarithm else []
         return np.column_stack([self._scaled(filled), *beside, self.beside(cells)])
 
     def beside(self, cells: np.ndarray) -> np.ndarray:
-        """Return the indicators of the learnt integers of a number, and then that of missing cells if it has one.
+        """Return the indicators of the learned integers of a number, and then that of missing cells if it has one.
 
         Parameters
         ----------
@@ -398,7 +398,7 @@ class Number(Column):
         return np.hstack([(cells[:, None] == np.array(self.integers)) * self.weight, missing])
 
     def between_bounds(self, cells: np.ndarray) -> np.ndarray:
-        """Return where cells of a learnt number lie between the bounds, on its scale; missing ones at the centre or at the fill.
+        """Return where cells of a learned number lie between the bounds, on its scale; missing ones at the centre or at the fill.
 
         Parameters
         ----------
@@ -420,7 +420,7 @@ class Number(Column):
 
     def scaled(self, name: str, column: Any) -> np.ndarray:
         """Return the cells of a table of one column, scaled to [-1, 1] by the bounds."""
-        if self.learnt is not None:
+        if self.learned is not None:
             return self.between_bounds(number_cells(single(column)))[:, None]
         scaler = BoundedScaler([self.bounds], scale=self.scale, fill=self.fill)
         numbers = quoting_no_data(column, lambda: _cells(column))
@@ -430,7 +430,7 @@ class Number(Column):
 
     def at(self, places: np.ndarray) -> np.ndarray:
         """Return the numbers at places from one bound (0) to the other one (1), increasing."""
-        if self.learnt is not None:
+        if self.learned is not None:
             return np.asarray(self.from_between(2 * places - 1))
         low, high = self.bounds
         if self.scale == "linear":
@@ -457,10 +457,10 @@ class Number(Column):
         return float(low), float(high)
 
     @property
-    def _known(self) -> "LearntScale":
-        if self.learnt is None:
+    def _known(self) -> "LearnedScale":
+        if self.learned is None:
             raise ValueError("The column has bounds alone; expected a core and a centre.")
-        return self.learnt
+        return self.learned
 
     def _filled(self, cells: np.ndarray) -> np.ndarray:
         usual = self._known.centre if self.fill is None else self.fill
@@ -468,18 +468,18 @@ class Number(Column):
 
     def _scaled(self, values: np.ndarray) -> np.ndarray:
         """Return the distance from the centre, on the scale of the column and in sizes of its core."""
-        learnt = self._known
+        learned = self._known
         if self.scale == "sign":
-            return np.sign(values - learnt.centre)
-        around = self._on_scale(np.array([learnt.centre, *learnt.core]))
+            return np.sign(values - learned.centre)
+        around = self._on_scale(np.array([learned.centre, *learned.core]))
         size = max(float(np.abs(around[1:] - around[0]).max()), math.ulp(0.0))
         return np.clip((self._on_scale(np.clip(values, *self.bounds)) - around[0]) / size, -FURTHEST, FURTHEST)
 
     def _logarithms(self, values: np.ndarray) -> np.ndarray:
         """Return logarithms of numbers, of which those of the core are in [-1, 1]."""
-        learnt = self._known
-        low, high = _signed_logarithm(np.array(learnt.core), learnt.logarithm)
-        places = _signed_logarithm(np.clip(values, *self.bounds), learnt.logarithm)
+        learned = self._known
+        low, high = _signed_logarithm(np.array(learned.core), learned.logarithm)
+        places = _signed_logarithm(np.clip(values, *self.bounds), learned.logarithm)
         return np.clip((2 * places - low - high) / max(float(high - low), math.ulp(0.0)), -FURTHEST, FURTHEST)
 
     def _on_scale(self, values: np.ndarray) -> np.ndarray:
@@ -487,7 +487,7 @@ class Number(Column):
 
 
 @dataclass(frozen=True)
-class LearntScale:
+class LearnedScale:
     """Describe how a number is scaled where bounds alone do not tell it.
 
     Parameters
@@ -529,7 +529,7 @@ class LearntScale:
     dates: bool = False
 
     @classmethod
-    def read(cls, where: str, facts: Mapping[str, Any], bounds: tuple[float, float]) -> "LearntScale":
+    def read(cls, where: str, facts: Mapping[str, Any], bounds: tuple[float, float]) -> "LearnedScale":
         """Return the further facts of an entry of a number."""
         core, centre = facts.get("core", list(bounds)), facts.get("centre")
         if not isinstance(core, (list, tuple)) or len(core) != 2 or not all(map(_is_number, core)) or not core[0] <= core[1]:
@@ -557,7 +557,7 @@ class LearntScale:
     def to_dict(self) -> dict[str, Any]:
         """Return the keys of a schema."""
         given = {**vars(self), "core": list(self.core), "integers": list(self.integers)}
-        usual = {name: getattr(LearntScale, name, None) for name in given} | {"integers": []}
+        usual = {name: getattr(LearnedScale, name, None) for name in given} | {"integers": []}
         return {name: value for name, value in given.items() if name not in usual or value != usual[name]}
 
 
@@ -690,7 +690,7 @@ class Category(Column):
         known = KnownCategories(list(self.categories), other=OTHER).set_output(transform="default")
         return np.asarray(known.fit_transform(np.asarray(cells).astype(object)[:, None])[:, 0])
 
-    def unusual(self, cells: Any, learnt: Mapping[str, Any], usual: float, most: float) -> Iterator[tuple[int, float, str]]:
+    def unusual(self, cells: Any, learned: Mapping[str, Any], usual: float, most: float) -> Iterator[tuple[int, float, str]]:
         """Yield the number of cells that are neither empty nor of a category."""
         yield self._unknown(cells), usual, "are of no category of the fit"
 

@@ -28,15 +28,15 @@ class SchemaColumns(BaseEstimator):
         Column names.
     filled : list of str
         Columns of numbers that may have missing values.
-    learnt : list of str or None, default=None
-        Further columns, of which each cell is read by itself: what an estimator learns, or what a learnt schema describes.
+    learned : list of str or None, default=None
+        Further columns, of which each cell is read by itself: what an estimator learns, or what a learned schema describes.
     """
 
-    def __init__(self, numbers: list[str], categories: list[str], filled: list[str], learnt: list[str] | None = None) -> None:
+    def __init__(self, numbers: list[str], categories: list[str], filled: list[str], learned: list[str] | None = None) -> None:
         self.numbers = numbers
         self.categories = categories
         self.filled = filled
-        self.learnt = learnt
+        self.learned = learned
 
     @classmethod
     def of(cls, facts: Schema) -> "SchemaColumns":
@@ -50,7 +50,7 @@ class SchemaColumns(BaseEstimator):
     @property
     def names(self) -> list[str]:
         """All columns."""
-        return [*self.numbers, *self.categories, *(self.learnt or ())]
+        return [*self.numbers, *self.categories, *(self.learned or ())]
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: ``transform`` works without ``fit``."""
@@ -88,9 +88,9 @@ class SchemaColumns(BaseEstimator):
 
     def read(self, path: Path, form: TextFormat = CSV) -> Any:
         """Return all columns of a file, with numbers as float64; raise an error if a number without a ``fill`` is missing."""
-        learnt = self.learnt or []
-        frame = read_frame(path, self.numbers, [*self.categories, *learnt], form)
-        empty_gaps(path, frame, learnt)
+        learned = self.learned or []
+        frame = read_frame(path, self.numbers, [*self.categories, *learned], form)
+        empty_gaps(path, frame, learned)
         self._check_gaps(path, frame)
         return frame
 

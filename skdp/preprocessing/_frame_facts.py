@@ -1,4 +1,4 @@
-"""Read what is public about a data frame whose columns are to be learnt, and put what was learnt beside what was given."""
+"""Read what is public about a data frame whose columns are to be learned, and put what was learned beside what was given."""
 
 import os
 import re
@@ -27,8 +27,8 @@ from skdp.preprocessing._cells import (
     read_as_text,
     without_cells,
 )
-from skdp.preprocessing._column_kinds import Category, LearntScale, Number
-from skdp.preprocessing._learning import Learnt
+from skdp.preprocessing._column_kinds import Category, LearnedScale, Number
+from skdp.preprocessing._learning import Learned
 from skdp.preprocessing._schema import (
     EXAMPLES,
     Schema,
@@ -63,8 +63,8 @@ READERS = {False: number_cells, True: bucket_cells, None: either_cells}
 READ_AS = {False: "number", True: "text", None: "number or text, cell by cell"}
 TRUTH = "true or false"
 OF_WORDS = {"number": False, "category": True, "either": None}
-UNKNOWN = {"kind": "number", "bounds": [-1, 1]}  # stands for a column that is not learnt yet
-LIKELY = Number((-1.0, 1.0), "linear", None, LearntScale((-1.0, 1.0), 0.0))
+UNKNOWN = {"kind": "number", "bounds": [-1, 1]}  # stands for a column that is not learned yet
+LIKELY = Number((-1.0, 1.0), "linear", None, LearnedScale((-1.0, 1.0), 0.0))
 TYPES = (
     "the types of the columns are public, and decide which are read as numbers, which as true or false, which as categories, and "
     "which cell by cell, each as a number or as text; one cell that is no number can change the type of a column"
@@ -84,21 +84,21 @@ class FrameFacts:
     given : dict
         Facts of the columns that the user describes, by name.
     are_text : dict
-        For each column that is learnt, whether it is text, by name; None if each cell is a number or text.
+        For each column that is learned, whether it is text, by name; None if each cell is a number or text.
     of_target : dict, default={}
         What the user states of the target: entries "target", "classes" and "target_bounds" of a schema.
     typed : bool, default=False
         Whether the type of a column decides how it is read.
     truths : frozenset of str, default=frozenset()
-        Columns that are learnt whose type says that their cells are true, false or missing.
+        Columns that are learned whose type says that their cells are true, false or missing.
     codes : frozenset of str, default=frozenset()
-        Columns that are learnt of which the user says that they are categories.
+        Columns that are learned of which the user says that they are categories.
     numbered : frozenset of str, default=frozenset()
-        Columns that are learnt whose type is a number, unless the user says that their cells are read whatever it is.
+        Columns that are learned whose type is a number, unless the user says that their cells are read whatever it is.
     dated : frozenset of str, default=frozenset()
         Those of them whose type is a date or a period.
     texts : frozenset of str, default=frozenset()
-        Columns that are learnt as numbers, although their type is none.
+        Columns that are learned as numbers, although their type is none.
     """
 
     n_samples: int
@@ -134,19 +134,19 @@ class FrameFacts:
         described = _content(described)
         columns, of_target = columns_and_target(described) if isinstance(described, Mapping) else (described, {})
         kinds = _kinds(columns, names)
-        learnt = {
+        learned = {
             name: OF_WORDS[kind] if kind in OF_WORDS else read_as_text(X[name].dtype)
             for name, kind in kinds.items()
             if isinstance(kind, str) and kind != "ignore"
         }
         given = {name: facts for name, facts in kinds.items() if isinstance(facts, Mapping)}
-        if not learnt and not (target and given):
+        if not learned and not (target and given):
             raise ValueError(
                 "schema describes every column of X, so that nothing is left to learn; expected it as a complete schema, "
                 '{"columns": schema}, with "target_bounds" for numbers to predict, as estimators and from_schema take it without '
                 'any budget, or "learn" for one of the columns.'
             )
-        typed = [name for name in learnt if kinds[name] not in OF_WORDS]
+        typed = [name for name in learned if kinds[name] not in OF_WORDS]
         if other := {name: found for name in typed if (found := without_cells(X[name].dtype)) is not None}:
             raise TypeError(
                 f"The columns {other} have types of which no cell is a number, a date or text, so that all would be missing; "
@@ -156,12 +156,12 @@ class FrameFacts:
         codes = frozenset(name for name, kind in kinds.items() if kind == "category")
         numbered = frozenset(name for name in (*typed, *codes) if is_number(X[name].dtype))
         dated = frozenset(name for name in numbered if is_date(X[name].dtype))
-        texts = frozenset(name for name, text in learnt.items() if text is False and not is_number(X[name].dtype))
+        texts = frozenset(name for name, text in learned.items() if text is False and not is_number(X[name].dtype))
         typed_or_codes = bool(typed or codes)
-        return cls(int(shape[0]), tuple(names), given, learnt, of_target, typed_or_codes, truths, codes, numbered, dated, texts)
+        return cls(int(shape[0]), tuple(names), given, learned, of_target, typed_or_codes, truths, codes, numbered, dated, texts)
 
     def cells(self, X: Any) -> np.ndarray:
-        """Return the cells of the columns that are learnt, each read by itself with public rules."""
+        """Return the cells of the columns that are learned, each read by itself with public rules."""
         columns = [READERS[text](X[name]) for name, text in self.are_text.items()]
         return np.column_stack(columns) if columns else np.empty((len(X), 0))
 
@@ -190,7 +190,7 @@ class FrameFacts:
 
     @property
     def read_as(self) -> dict[str, str]:
-        """How each learnt column is read, by name."""
+        """How each learned column is read, by name."""
         return {name: TRUTH if name in self.truths else READ_AS[text] for name, text in self.are_text.items()}
 
     @property
@@ -200,16 +200,16 @@ class FrameFacts:
         read = Schema.read(every, every["columns"])
         return replace(read, columns={name: read.columns[name] for name in self.names if name in self.given})
 
-    def schema(self, learnt: Learnt) -> Schema:
-        """Return the facts of all columns, in their order, and the range of the target if it was learnt."""
-        found, stated = learnt.entries(), self.stated
+    def schema(self, learned: Learned) -> Schema:
+        """Return the facts of all columns, in their order, and the range of the target if it was learned."""
+        found, stated = learned.entries(), self.stated
         found |= {name: found[name].typed(name in self.dated) for name in self.numbered}
         columns = {name: {**stated.columns, **found}[name] for name in self.names if name in self.given or name in found}
-        bounds = stated.target_bounds if learnt.target is None else learnt.target.number().bounds
+        bounds = stated.target_bounds if learned.target is None else learned.target.number().bounds
         return replace(stated, columns=columns, target_bounds=bounds)
 
     def likely(self, of_text: int = 0) -> Schema:
-        """Return a schema as it might be learnt, for a plan: numbers are one feature, and columns of text 1 + ``of_text``."""
+        """Return a schema as it might be learned, for a plan: numbers are one feature, and columns of text 1 + ``of_text``."""
         made_up = {
             name: Category((), tuple(range(of_text))) if text is not False else LIKELY for name, text in self.are_text.items()
         }
@@ -218,10 +218,10 @@ class FrameFacts:
         return replace(stated, columns=columns)
 
 
-def typed_columns(schema: Schema) -> dict[str, LearntScale]:
-    """Return the learnt columns of numbers that had a type of numbers."""
-    numbers = {name: number.learnt for name, number in schema.numbers.items()}
-    return {name: learnt for name, learnt in numbers.items() if learnt is not None and learnt.typed}
+def typed_columns(schema: Schema) -> dict[str, LearnedScale]:
+    """Return the learned columns of numbers that had a type of numbers."""
+    numbers = {name: number.learned for name, number in schema.numbers.items()}
+    return {name: learned for name, learned in numbers.items() if learned is not None and learned.typed}
 
 
 def warn_of_types(schema: Schema, X: Any, looking: bool = False) -> None:
@@ -232,7 +232,7 @@ def warn_of_types(schema: Schema, X: Any, looking: bool = False) -> None:
     Parameters
     ----------
     schema : Schema
-        What was learnt.
+        What was learned.
     X : DataFrame, or table in partitions
         Records; those of a table that does not tell the types of its columns are not checked.
     looking : bool, default=False
@@ -283,7 +283,7 @@ def warn_of_left_out(described: Any, X: Any) -> None:
         warn(
             f'schema has the key "columns", so that it describes all columns, and leaves out {left[:MOST_NAMED]}{more} of X: the '
             'model does not use them. Use an entry for each, which "ignore" may be; or the dict of columns alone as schema, '
-            "with which the others are learnt.",
+            "with which the others are learned.",
             TableWarning,
         )
 

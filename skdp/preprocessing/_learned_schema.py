@@ -14,7 +14,7 @@ from skdp._scikit_learn.pipelines import warn_of_learning_steps
 from skdp._table_types import as_frame, as_table, is_lazy
 from skdp._validation import check_random_state, shown
 from skdp.preprocessing._frame_facts import FrameFacts, finite_targets, warn_of_ids, warn_of_types
-from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn, warn_of_unlearnt
+from skdp.preprocessing._learning import Learned, LearningPlan, in_words, learn, warn_of_unlearned
 from skdp.preprocessing._pipeline import from_schema, prepared_names
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import silently
@@ -33,7 +33,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
     The first release counts the cells of each column in bins that suit every unit: numbers by sign and binary exponent, text by a
     public hash of its spelling. The second counts numbers in narrow bins between the limits that the first one showed. The third
     does so with columns that are in one or two of these bins, because they are far from 0 for their spread. All that
-    is learnt follows from these releases: where a column is centred, how it is scaled, whether its scale is logarithmic, which
+    is learned follows from these releases: where a column is centred, how it is scaled, whether its scale is logarithmic, which
     integers and categories get an indicator, and whether missing cells are frequent.
 
     Parameters
@@ -48,19 +48,19 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
     schema : dict or None, default=None
         What is known of some columns, by name. An entry is as in `from_schema`, and costs nothing; or it is a word: "category"
         for a column whose numbers are codes, "number" for text that holds numbers, "either" for text of which not even that is
-        known, "ignore" for a column to leave out. The columns that it does not name are learnt, as numbers or as text by their
+        known, "ignore" for a column to leave out. The columns that it does not name are learned, as numbers or as text by their
         types.
     learn_target : bool, default=False
-        Whether y holds numbers whose range is learnt, too. It is ``schema_.target_bounds`` then.
+        Whether y holds numbers whose range is learned, too. It is ``schema_.target_bounds`` then.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
 
     Attributes
     ----------
     schema_ : Schema
-        What was learnt, and what was given, for `from_schema`.
+        What was learned, and what was given, for `from_schema`.
     learnt_ : dict
-        For each learnt column, its kind ("linear", "log", "integers", "constant", "undetermined" or "category"), and what the
+        For each learned column, its kind ("linear", "log", "integers", "constant", "undetermined" or "category"), and what the
         releases tell: limits, scale, share of missing cells, integers or number of categories. ``pandas.DataFrame(learnt_).T``
         is a table.
     privacy_report_ : PrivacyReport
@@ -89,7 +89,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
     ``data_norm=1`` for the estimator that follows.
 
     With d columns and :math:`\mu` of the budget, all that matters is :math:`s = \mu n / (k \sqrt{d / 10})`, where k is 1 for
-    ``zero_out`` and :math:`\sqrt 2` for ``replace_one``. `plan` states it. From 120 on columns are learnt fully,
+    ``zero_out`` and :math:`\sqrt 2` for ``replace_one``. `plan` states it. From 120 on columns are learned fully,
     from 50 on in part.
 
     The cells of a column "either" are read one by one: a cell that is a number counts in its octave, another one in its bucket.
@@ -163,7 +163,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         return self._learn(facts, rows)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Map each row of a data frame by what was learnt.
+        """Map each row of a data frame by what was learned.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         Parameters
         ----------
         input_features : object, default=None
-            Ignored: the names are those of the frame that was learnt.
+            Ignored: the names are those of the frame that was learned.
 
         Returns
         -------
@@ -197,12 +197,12 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         return prepared_names(self.schema_)
 
     def to_schema(self) -> dict[str, Any]:
-        """Return what was learnt as the content of a schema, which can be edited, written as JSON, and given to `from_schema`.
+        """Return what was learned as the content of a schema, which can be edited, written as JSON, and given to `from_schema`.
 
         Returns
         -------
         dict
-            Columns, and the range of the target if it was learnt.
+            Columns, and the range of the target if it was learned.
         """
         check_is_fitted(self, "schema_")
         return self.schema_.to_dict()
@@ -259,10 +259,10 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         pay(plan.cost.spending(statement.estimator, statement.public["parameters"], noise), self._ledgers)
         oracle = plan.oracle(rows, noise)
         del rows
-        learnt = learn(oracle.ask, plan)
+        learned = learn(oracle.ask, plan)
         oracle.finish()
-        self._commit(self._attributes(facts, learnt, statement))
-        warn_of_unlearnt(learnt, plan, facts.texts)
+        self._commit(self._attributes(facts, learned, statement))
+        warn_of_unlearned(learned, plan, facts.texts)
         return self
 
     def _plan(self, facts: FrameFacts) -> LearningPlan:
@@ -305,15 +305,15 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             ),
         )
 
-    def _attributes(self, facts: FrameFacts, learnt: Learnt, statement: PrivacyReport) -> dict[str, Any]:
+    def _attributes(self, facts: FrameFacts, learned: Learned, statement: PrivacyReport) -> dict[str, Any]:
         """Return all attributes of the fitted transformer, from releases and public facts only."""
-        schema, rows = facts.schema(learnt), learnt.described()
+        schema, rows = facts.schema(learned), learned.described()
         return {
             "n_features_in_": len(facts.names),
             "feature_names_in_": np.array(facts.names, dtype=object),
             "schema_": schema,
             "learnt_": rows,
-            "privacy_report_": replace(statement, learnt=in_words(rows)),
+            "privacy_report_": replace(statement, learned=in_words(rows)),
             "privacy_spent_": statement.spent,
         }
 

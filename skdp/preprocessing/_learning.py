@@ -1,4 +1,4 @@
-"""Plan the three releases from which the columns of a table are learnt, and make them."""
+"""Plan the three releases from which the columns of a table are learned, and make them."""
 
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -30,12 +30,12 @@ from skdp.privacy.queries.column_histograms import (
 from skdp.privacy.release_plan import ReleasePlan
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
-__all__ = ["LearningPlan", "Learnt", "in_words", "learn", "warn_of_unlearnt"]
+__all__ = ["Learned", "LearningPlan", "in_words", "learn", "warn_of_unlearned"]
 
 # By whether a column is text; None if each cell is a number or text.
 RULES: dict[bool | None, Callable[..., Any]] = {False: place_octaves, True: common_buckets, None: number_or_text}
 # The signal s = mu n / (k sqrt(d)) of a fit that spends a tenth of its squared budget on the columns: from FULL on all columns of
-# made-up tables were learnt, from PART on their units, and below HARDLY less than half of them.
+# made-up tables were learned, from PART on their units, and below HARDLY less than half of them.
 USUAL_SHARE = 0.1
 # Squared budget of the third release over that of the second. A choice: few columns are far from 0 for their spread, and these
 # have few bins.
@@ -47,12 +47,12 @@ APART = 0.1
 MOST_NAMED = 10  # largest number of columns that a message lists
 FULL, PART, HARDLY = 120, 50, 30
 # Released shares of the cells of a column above which a warning says that they are not read: text among numbers; missing cells of
-# text that is learnt as numbers, of which most may be empty; and cells of no common category, as most of free text are. Choices.
+# text that is learned as numbers, of which most may be empty; and cells of no common category, as most of free text are. Choices.
 MOST_TEXT, MOST_MISSING, MOST_OTHER = 0.2, 0.5, 0.8
 
 
 @dataclass(frozen=True)
-class Learnt:
+class Learned:
     """What the releases tell of the columns.
 
     Parameters
@@ -81,7 +81,7 @@ class Learnt:
         return {name: found.number() if isinstance(found, Finding) else found[0] for name, found in self.columns.items()}
 
     def described(self, taken: Mapping[str, Column] | None = None) -> dict[str, dict[str, Any]]:
-        """Return what was learnt of each column, and of the target as "y" or "y (target)", as plain types.
+        """Return what was learned of each column, and of the target as "y" or "y (target)", as plain types.
 
         Parameters
         ----------
@@ -109,9 +109,9 @@ class LearningPlan(ReleasePlan):
     Parameters
     ----------
     are_text : dict
-        For each column that is learnt, whether it is text, by name; None if each cell is a number or text.
+        For each column that is learned, whether it is text, by name; None if each cell is a number or text.
     target : bool
-        Whether the range of the target is learnt.
+        Whether the range of the target is learned.
     mu : float
         Gaussian-DP parameter of all releases together; inf without noise.
     truths : frozenset of str, default=frozenset()
@@ -184,7 +184,7 @@ class LearningPlan(ReleasePlan):
 
     @property
     def signal(self) -> float:
-        """The s of a fit with `USUAL_SHARE` for the columns, whose columns are learnt as well as these."""
+        """The s of a fit with `USUAL_SHARE` for the columns, whose columns are learned as well as these."""
         if not self.budget.private:
             return math.inf
         d = contribution(len(self.are_text), self.target)
@@ -193,14 +193,14 @@ class LearningPlan(ReleasePlan):
 
     @property
     def outlook(self) -> str:
-        """How well the columns will be learnt, in words."""
+        """How well the columns will be learned, in words."""
         if not self.budget.private:
             return "no noise"
         signal = self.signal
         if signal >= FULL:
-            told = "columns are learnt fully"
+            told = "columns are learned fully"
         elif signal >= PART:
-            told = "scales are learnt; tails, integers and rare categories may be missed"
+            told = "scales are learned; tails, integers and rare categories may be missed"
         else:
             most = "most" if signal < HARDLY else "many"
             told = f"{most} scales may be missed: write bounds for the columns that you know, or take a larger epsilon"
@@ -217,7 +217,7 @@ class LearningPlan(ReleasePlan):
             )
 
 
-def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
+def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
     """Make the releases and conclude from them, and from public facts, what the columns are.
 
     Parameters
@@ -229,7 +229,7 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
 
     Returns
     -------
-    Learnt
+    Learned
         What the releases tell.
     """
     query = ColumnHistograms(tuple(plan.are_text.values()), plan.target)
@@ -247,7 +247,7 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
     if plan.target:
         target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True, robust=plan.robust)
     if len(plan.schedule) == 1:
-        return Learnt(columns, target, counted=counted, texts=texts)
+        return Learned(columns, target, counted=counted, texts=texts)
     places = dict(zip(plan.are_text, query.places(), strict=True))
     found = {name: finding for name, finding in columns.items() if isinstance(finding, Finding)}
     wide = {name: finding for name, finding in found.items() if finding.narrows}
@@ -259,7 +259,7 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learnt:
     narrower, narrower_target = _refined(ask, plan, FEW_BINS, places, again, narrowed_target if far else None)
     taken = {name: finding for name, finding in narrower.items() if name in few or finding.integers}
     coarse = wide_target is not None and narrowed_target == wide_target
-    return Learnt({**columns, **narrowed, **taken}, narrower_target or narrowed_target or target, coarse, counted, texts)
+    return Learned({**columns, **narrowed, **taken}, narrower_target or narrowed_target or target, coarse, counted, texts)
 
 
 def _counted(found: Finding | tuple[Category, float], counts: np.ndarray, sigma: float) -> Shares:
@@ -294,20 +294,20 @@ def _refined(
     return refined, target
 
 
-def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan, texts: Collection[str]) -> None:
-    """Warn of columns of which nothing was learnt, or only a part is read, as the releases tell.
+def warn_of_unlearned(learned: Learned, plan: LearningPlan, texts: Collection[str]) -> None:
+    """Warn of columns of which nothing was learned, or only a part is read, as the releases tell.
 
     Parameters
     ----------
-    learnt : Learnt
+    learned : Learned
         What the releases tell.
     plan : LearningPlan
         The public facts. Columns of a boolean type have their bounds.
     texts : collection of str
-        Columns that are learnt as numbers, although their type is none.
+        Columns that are learned as numbers, although their type is none.
     """
-    low, high = (0.0, 0.0) if learnt.target is None else learnt.target.limits
-    if learnt.coarse and (plan.signal < PART or max(low, -high) > APART * (high - low)):
+    low, high = (0.0, 0.0) if learned.target is None else learned.target.limits
+    if learned.coarse and (plan.signal < PART or max(low, -high) > APART * (high - low)):
         warn(
             f"Noise hides where the numbers to predict lie between {low:g} and {high:g}, and the noise of the model is in "
             "proportion to this range. Use target_bounds from public knowledge, if they are narrower; more records; or a "
@@ -316,13 +316,13 @@ def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan, texts: Collection[str])
         )
     names = [
         name
-        for name, row in replace(learnt, target=None).described().items()
+        for name, row in replace(learned, target=None).described().items()
         if name not in plan.truths and (row["kind"] == "undetermined" or row.get("categories") == 0)
     ]
     if names:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         warn(
-            f"Nothing was learnt of {names[:MOST_NAMED]}{more}: noise hides what is common in them, or they are ids, empty, "
+            f"Nothing was learned of {names[:MOST_NAMED]}{more}: noise hides what is common in them, or they are ids, empty, "
             "read as numbers and hold none, or dates that are kept as text. A model can make little of them. "
             f'Use "ignore" in the schema for ids, as in {{{names[0]!r}: "ignore"}}, which lowers the noise for the others; '
             'numbers for text such as "$1,200", "5 mg" or "1,5" (on the command line --decimal ,), and the types of dates '
@@ -330,21 +330,21 @@ def warn_of_unlearnt(learnt: Learnt, plan: LearningPlan, texts: Collection[str])
             "bounds or categories from public knowledge; more records; or a larger epsilon.",
             LowSignalWarning,
         )
-    _warn_of_unread(learnt, plan, texts, names)
+    _warn_of_unread(learned, plan, texts, names)
 
 
-def _warn_of_unread(learnt: Learnt, plan: LearningPlan, texts: Collection[str], unlearnt: Collection[str]) -> None:
+def _warn_of_unread(learned: Learned, plan: LearningPlan, texts: Collection[str], unlearned: Collection[str]) -> None:
     """Warn of other columns of which large shares of the cells are read as missing, or as "other", as the releases tell."""
     found = []
-    for name, finding in learnt.columns.items():
-        if name in unlearnt:
+    for name, finding in learned.columns.items():
+        if name in unlearned:
             continue
         if not isinstance(finding, Finding):
-            share = float(learnt.counted[name].shares[-1])
+            share = float(learned.counted[name].shares[-1])
             if name not in plan.codes and share > MOST_OTHER:
                 found.append(f"{share:.2g} of {name!r} are in no category that is common enough to count")
-        elif learnt.texts.get(name, 0.0) > MOST_TEXT:
-            found.append(f"{learnt.texts[name]:.2g} of {name!r} are text among numbers, and count as missing")
+        elif learned.texts.get(name, 0.0) > MOST_TEXT:
+            found.append(f"{learned.texts[name]:.2g} of {name!r} are text among numbers, and count as missing")
         elif name in texts and finding.missing > MOST_MISSING:
             found.append(f"{finding.missing:.2g} of {name!r} are empty or text, and count as missing")
     if found:
@@ -358,7 +358,7 @@ def _warn_of_unread(learnt: Learnt, plan: LearningPlan, texts: Collection[str], 
 
 
 def in_words(described: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return what was learnt of each column as a line of text."""
+    """Return what was learned of each column as a line of text."""
     return {name: ", ".join(f"{key} {value}" for key, value in row.items()) for name, row in described.items()}
 
 
@@ -367,13 +367,13 @@ def _split(answer: np.ndarray, sizes: list[int], plan: LearningPlan) -> list[np.
 
 
 def _described(finding: Finding | tuple[Category, float], taken: Any, counted: Shares | None) -> dict[str, Any]:
-    """Return what was learnt of a column, and the limits and the scale that are taken, as plain types."""
+    """Return what was learned of a column, and the limits and the scale that are taken, as plain types."""
     if not isinstance(finding, Finding):
         category, missing = finding
         other = {} if counted is None else {"other_at_most": round(float(counted.most[-1]), 4)}
         return {"kind": "category", "categories": len(category.buckets or ()), "missing": round(missing, 4), **other}
     number = finding.number() if taken is None else taken
-    scale = f"{number.scale} and log" if number.learnt is not None and number.learnt.logarithm else number.scale
+    scale = f"{number.scale} and log" if number.learned is not None and number.learned.logarithm else number.scale
     facts = {"kind": finding.kind, "low": number.bounds[0], "high": number.bounds[1], "scale": scale}
     integers = {"integers": len(finding.integers)} if finding.integers else {}
     other = {"other_at_most": round(finding.other, 4)} if finding.other else {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.preprocessing._column_kinds import Category, LearntScale, Number, further
+from skdp.preprocessing._column_kinds import Category, LearnedScale, Number, further
 from skdp.privacy.queries.column_histograms import LOWEST, NUMBER_BINS, OCTAVES, octave_ends
 
 __all__ = [
@@ -130,7 +130,7 @@ class Finding:
             (low, high),
             scale,
             min(max(self.centre, low), high),
-            LearntScale(
+            LearnedScale(
                 self.core, self.centre, self.unit, self.integers, self.missing > 0, mean_square, self.binary, self.logarithm
             ),
         )

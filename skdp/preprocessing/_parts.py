@@ -35,8 +35,8 @@ MOST_NAMED = 10  # largest number of parts that a message lists
 LARGEST = 2.0  # share of a part over the mean of its column, up to which all are equally likely; a choice
 MOST_DEVIATIONS = 3.0  # of noise that a true share may be above the released one; a choice
 # Share of cells that are no numbers, or of no category, which is usual besides that of the fit, and the same where nothing is
-# known of the fit: a schema states categories and bounds, and not how many cells are beyond; and noise can hide tails from learnt
-# ones. How unlikely what is seen must be for such shares. Choices: of 1000 cells, 22 that are new warn, and 4 of 20.
+# known of the fit: a schema states categories and bounds, and not how many cells are beyond; and noise can hide tails from
+# learned ones. How unlikely what is seen must be for such shares. Choices: of 1000 cells, 22 that are new warn, and 4 of 20.
 BESIDE, MOST_UNKNOWN, UNLIKELY = 0.01, 0.5, 1e-3
 LEAST_NOISE, MOST_NOISE = 1e-9, 1e3  # of a share; beyond, a release tells all, or nothing
 
@@ -127,9 +127,9 @@ def warn_of_unknown(fitted: Any, X: Any) -> frozenset[str]:
         The columns that it names.
     """
     names, told = [] if is_lazy(X) else list(getattr(X, "columns", ())), set[str]()
-    found, learnt = list[str](), getattr(fitted, "learnt_", {})
+    found, learned = list[str](), getattr(fitted, "learnt_", {})
     for name, facts in ((name, facts) for name, facts in fitted.schema_.columns.items() if names.count(name) == 1):
-        of_fit = learnt.get(name, {})
+        of_fit = learned.get(name, {})
         missing = max((of_fit[key] for key in ("missing", "other_at_most") if key in of_fit), default=MOST_UNKNOWN)
         for cells, usual, what in facts.unusual(X[name], of_fit, missing, MOST_UNKNOWN):
             if cells and bdtrc(cells - 1, len(X[name]), min(usual + BESIDE, 1.0)) < UNLIKELY:

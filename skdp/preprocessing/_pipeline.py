@@ -46,7 +46,7 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
         "scale", "fill", "target" and "classes" are optional, and a "description" is allowed anywhere. If the target is a number,
         give "target_bounds" instead of "classes". All bounds and categories must come from public knowledge, never from the
         records. A key such as "BILL_*" stands for all columns with matching names: ``Schema.read(schema, X.columns)`` replaces
-        it. `LearnedSchema` writes further keys, for what it learnt.
+        it. `LearnedSchema` writes further keys, for what it learned.
     sparse_output : bool, default=False
         Whether to return CSR tables. Useful for thousands of categories.
 
@@ -107,7 +107,7 @@ def prepared_names(schema: Schema) -> np.ndarray:
 
 
 def indicators_of(schema: Schema) -> Iterator[Indicators]:
-    """Return the indicators of each category and of each number with learnt integers, among the columns of `prepared_names`."""
+    """Return the indicators of each category and of each number with learned integers, among the columns of `prepared_names`."""
     start, length = 0, schema.data_norm
     for name, column in (item for columns in schema.alike() for item in columns.items()):
         yield from column.indicators(name, start, length)

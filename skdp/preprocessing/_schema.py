@@ -16,7 +16,7 @@ import numpy as np
 from skdp._validation import shown
 from skdp.preprocessing._categories import KnownCategories, category_names
 from skdp.preprocessing._column_kinds import KINDS, Category, Column, Number, check_bounds
-from skdp.preprocessing._learnt_columns import separator_of
+from skdp.preprocessing._learned_columns import separator_of
 
 __all__ = [
     "Schema",
@@ -118,7 +118,7 @@ class Schema:
         return cls({n: c for n, c in columns.items() if c is not None}, target, *_target_values(where, source))
 
     @property
-    def has_learnt(self) -> bool:
+    def has_learned(self) -> bool:
         """Whether an entry has keys that only a private fit writes, such as a core or buckets."""
         return not all(column.plain for column in self.columns.values())
 
@@ -261,9 +261,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _check_keys(where: str, given: Mapping[str, Any], known: frozenset[str], learnt: frozenset[str]) -> None:
-    """Raise an error that names unknown keys, and those that people write; ``learnt`` ones are allowed besides."""
-    if unknown := sorted(set(map(str, given)) - known - learnt):
+def _check_keys(where: str, given: Mapping[str, Any], known: frozenset[str], learned: frozenset[str]) -> None:
+    """Raise an error that names unknown keys, and those that people write; ``learned`` ones are allowed besides."""
+    if unknown := sorted(set(map(str, given)) - known - learned):
         likely = [near for key in unknown for near in get_close_matches(key, sorted(known), 1)]
         meant = f", perhaps {likely}" if likely else ""
         raise ValueError(f"{where} has {unknown}; expected keys among {sorted(known)}{meant}.")
@@ -306,7 +306,7 @@ def _column(where: str, facts: Any) -> Column | None:
             'estimator, which can learn the column, the word "learn", "number", "category" or "either" alone.'
         )
     kind = KINDS.get(facts["kind"])
-    _check_keys(where, facts, KEYS[facts["kind"]], frozenset() if kind is None else kind.learnt_keys)
+    _check_keys(where, facts, KEYS[facts["kind"]], frozenset() if kind is None else kind.learned_keys)
     if not isinstance(facts.get("exact", False), bool):
         raise ValueError(f"{where}: exact={shown(facts['exact'])}; expected true or false.")
     return None if kind is None else kind.read(where, facts)

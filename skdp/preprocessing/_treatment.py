@@ -38,12 +38,12 @@ class TreatmentSchema(Schema):
         Raises
         ------
         ValueError
-            If columns were learnt.
+            If columns were learned.
         """
-        if learnt := [name for name, column in schema.columns.items() if not column.plain]:
+        if learned := [name for name, column in schema.columns.items() if not column.plain]:
             raise ValueError(
-                f"inference=True with columns that are learnt, {learnt}: the coefficients would have no units, and categories no "
-                "names. Use bounds and categories of all columns, from public knowledge."
+                f"inference=True with columns that are learned, {learned}: the coefficients would have no units, and categories "
+                "no names. Use bounds and categories of all columns, from public knowledge."
             )
         return cls(schema.columns, schema.target, schema.classes, schema.target_bounds)
 

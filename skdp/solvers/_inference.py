@@ -132,7 +132,7 @@ class Inference:
         Covariance from the noise of the Newton step.
     sampling : ndarray of shape (k, k)
         Covariance from the sampling of the records.
-    unlearnt : Unlearnt
+    unlearned : Unlearned
         What the steps leave undone of a linear combination.
     identified : bool
         Whether anything is: False where, for example, noise hides whether there are records of both classes.
@@ -152,7 +152,7 @@ class Inference:
     flat: np.ndarray
     step_noise: np.ndarray
     sampling: np.ndarray
-    unlearnt: Any
+    unlearned: Any
     identified: bool = True
     offset: float = 0.0
     unit: float = 1.0
@@ -286,7 +286,7 @@ class Inference:
         if count > 1:
             spread = np.var(self.replicates @ inner.T, axis=0, ddof=1) / count
             pooled, freedom = (freedom * own + (count - 1) * spread) / (freedom + count - 1), freedom + count - 1
-        undone = self.unlearnt.along(inner, self.estimates)
+        undone = self.unlearned.along(inner, self.estimates)
         before = np.max([squares @ self.common, ((inner @ self.step_noise) * inner).sum(axis=1), undone], axis=0)
         sampling = ((inner @ self.sampling) * inner).sum(axis=1)
         sampling = sampling * np.sqrt(np.maximum(1.0, pooled / np.maximum(own, 1e-300)))

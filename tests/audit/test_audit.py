@@ -57,7 +57,7 @@ def test_models_that_are_not_linear_are_audited_by_their_transcript(auditor, fin
 
 
 @pytest.mark.parametrize("auditor", (audit, audit_one_run), ids=lambda f: f.__name__)
-def test_columns_are_not_learnt_in_an_audit(auditor):
+def test_columns_are_not_learned_in_an_audit(auditor):
     """Its canaries would be records of a frame, and it would attack the second stage alone."""
     few = {"n_runs": 20} if auditor is audit else {"n_canaries": 4}
     table, named = np.asarray(X), pd.DataFrame(np.asarray(X), columns=[f"x{i}" for i in range(np.shape(X)[1])])

@@ -11,7 +11,7 @@ from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.audit._audit import lower_bound
 from skdp.audit._claim import Claim
 from skdp.estimators import _task
-from skdp.estimators._learnt import Learning
+from skdp.estimators._two_stages import Learning
 from skdp.preprocessing import _learning as learning
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.oracle import Oracle

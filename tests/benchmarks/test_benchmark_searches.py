@@ -36,7 +36,7 @@ def test_populations_have_the_stated_rows_and_targets(features, task):
 
 
 @pytest.mark.parametrize("features", FEATURES)
-def test_draws_repeat_and_share_what_is_to_be_learnt(features):
+def test_draws_repeat_and_share_what_is_to_be_learned(features):
     """The half of the draw that fits best predicts another draw: its score is the same function of the latent record."""
     population = Population(features, 5, "regression", signal=10.0, bounded=False, seed=1)
     (X, y), (again, _), (Z, t) = (population.draw(N, seed) for seed in (0, 0, 1))

@@ -28,15 +28,15 @@ def test_changes_keep_records_and_change_what_they_say():
 
 
 def test_a_page_has_the_medians_of_both_ways_and_of_their_differences():
-    scores = {"learnt": [0.7, 0.8, 0.9], "learnt seconds": 0.5, "schema": [0.6, 0.9, 0.9], "schema seconds": 0.25}
+    scores = {"learned": [0.7, 0.8, 0.9], "learned seconds": 0.5, "schema": [0.6, 0.9, 0.9], "schema seconds": 0.25}
     text = markdown({"settings": {"repeats": 3, "delta": "d"}, "whole": [{"table": "adult", "epsilon": 1.0, **scores}]})
     assert "| adult | 1.0 | 0.800 ± 0.072 | 0.900 ± 0.125 | +0.000 ± 0.072 |" in text
 
 
 def test_a_page_tells_the_cells_that_miss_the_goal():
-    about = {"model": "linear", "adjacency": "zero_out", "learnt seconds": 0.5, "schema": [0.8], "schema seconds": 0.25}
+    about = {"model": "linear", "adjacency": "zero_out", "learned seconds": 0.5, "schema": [0.8], "schema seconds": 0.25}
     cells = [(1.0, 120.0, 0.7951), (2.0, 500.0, 0.7949), (0.1, 119.0, 0.5)]
-    records = [{"table": "bank", "epsilon": e, "s": s, "learnt": [score], **about} for e, s, score in cells]
+    records = [{"table": "bank", "epsilon": e, "s": s, "learned": [score], **about} for e, s, score in cells]
     text = markdown({"settings": {"repeats": 1, "delta": "d"}, "whole": records})
     assert "1 of 2 cells of linear models are within 0.005 of the schema" in text
     assert "The others: bank zero_out 2.0 (-0.005)." in text
@@ -52,7 +52,7 @@ def test_a_quick_run_learns_as_well_as_a_schema_knows(tmp_path, monkeypatch):
     kinds = [(record["model"], record["adjacency"]) for record in results["whole"]]
     assert kinds == [(model, adjacency) for model in ("linear", "additive") for adjacency in ("zero_out", "replace_one")]
     for record in results["whole"]:
-        assert min(record["learnt"]) > 0.96
+        assert min(record["learned"]) > 0.96
     assert "| spambase | linear | zero_out | 3.0 |" in (tmp_path / "raw.md").read_text()
 
 

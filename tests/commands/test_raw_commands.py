@@ -1,4 +1,4 @@
-"""The command line on tables of which nothing is known: columns are learnt inside one budget, or into a schema."""
+"""The command line on tables of which nothing is known: columns are learned inside one budget, or into a schema."""
 
 import gzip
 import json
@@ -99,7 +99,7 @@ def test_a_model_that_python_saved_predicts_for_files(kind, parts, capsys):
 
 
 def test_dates_and_truths_of_a_csv_are_read_as_the_model_knows_them(folder, capsys):
-    """As pandas writes both; columns of which nothing was learnt held no numbers, so that nothing is missing."""
+    """As pandas writes both; columns of which nothing was learned held no numbers, so that nothing is missing."""
     rng = np.random.default_rng(0)
     days, member = rng.integers(0, 4000, N), rng.random(N) < 0.4
     X = pd.DataFrame({"day": pd.to_datetime("2015-01-01") + pd.to_timedelta(days, "D"), "member": member})
@@ -123,7 +123,7 @@ def test_dates_and_truths_of_a_csv_are_read_as_the_model_knows_them(folder, caps
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         run("fit", "t.csv", "--target", "y", "--epsilon", 0.3, "--model", "n.skops", "--quiet")
-        assert "Nothing was learnt of ['note', 'late']" in capsys.readouterr().err
+        assert "Nothing was learned of ['note', 'late']" in capsys.readouterr().err
         run("predict", "n.skops", "t.csv", "--out", "p.csv")
     assert not capsys.readouterr().err
 
@@ -141,7 +141,7 @@ def test_a_number_is_predicted_if_the_user_says_so(folder, capsys):
         run("fit", "raw.csv", "--target", "length", *words, "--epsilon", 3, "--test", 0.2, "--model", "m.skops", "--quiet")
         told = capsys.readouterr()
         assert float(re.search(r"R2 ([\d.]+)", told.out)[1]) > 0.8
-        assert "a number, whose range is learnt" in told.err
+        assert "a number, whose range is learned" in told.err
     run("fit", "raw.csv", "--target", "length", "--epsilon", 3, "--model", "n.skops", "--quiet", code=2)
     assert "more than 20 different labels" in capsys.readouterr().err  # not in silence
 
@@ -160,7 +160,7 @@ def test_the_estimators_to_start_with_take_a_raw_table(words, folder, capsys):
     assert set(load_model("m.skops")[-1].learnt_) - {"y"} == {"age", "work*", "length", "rich"} - {words[1]}
 
 
-def test_a_learnt_schema_costs_its_budget_once_and_is_read_again(folder, capsys):
+def test_a_learned_schema_costs_its_budget_once_and_is_read_again(folder, capsys):
     run("ledger", "l.sqlite", "--epsilon", 3, "--delta", 1e-6)
     run("schema", "raw.csv", "--learn", "--epsilon", 1, "--target", "rich", "--ledger", "l.sqlite", "--out", "s.json")
     told = capsys.readouterr().out
@@ -176,7 +176,7 @@ def test_a_learnt_schema_costs_its_budget_once_and_is_read_again(folder, capsys)
     assert low < 2.5e6 and 8.5e6 < high < 1e8
 
 
-def test_what_is_known_is_not_learnt(folder, capsys):
+def test_what_is_known_is_not_learned(folder, capsys):
     Path("part.json").write_text(
         json.dumps({"columns": {"age": {"kind": "number", "bounds": [0, 120], "fill": 50}, "work*": "category"}})
     )
@@ -278,15 +278,15 @@ def test_a_folder_teaches_the_schema_of_a_file(words, parts, capsys):
     for table in ("parts", "raw.parquet"):
         run("schema", table, "--learn", "--epsilon", 1, *words, "--ledger", "l.sqlite", "--out", f"{table}.json")
     assert "number of charges 2" in capsys.readouterr().out
-    learnt = json.loads(Path("parts.json").read_text())
-    assert learnt == json.loads(Path("raw.parquet.json").read_text())
+    learned = json.loads(Path("parts.json").read_text())
+    assert learned == json.loads(Path("raw.parquet.json").read_text())
     if not words:
         return
-    assert learnt["target"] == words[1] and ("classes" in learnt) == (words[1] == "rich")
+    assert learned["target"] == words[1] and ("classes" in learned) == (words[1] == "rich")
     run("fit", "parts", "--schema", "parts.json", "--epsilon", 3, "--model", "m.skops", "--quiet")
 
 
-def test_what_is_known_of_a_folder_is_not_learnt(parts, capsys):
+def test_what_is_known_of_a_folder_is_not_learned(parts, capsys):
     """Ages are text in the files, and numbers by the schema, as they are in one file."""
     for path in Path("parts").iterdir():
         frame = pd.read_parquet(path)
@@ -430,7 +430,7 @@ def test_files_are_read_as_people_publish_them(name, tmp_path, monkeypatch, reco
 @pytest.mark.filterwarnings("always")
 @pytest.mark.parametrize("form", ([], ["--decimal", ","]))
 def test_numbers_with_a_decimal_comma_are_named_after_the_fit(form, tmp_path, monkeypatch, capsys, rng):
-    """Whatever noise makes of the text; with the option the column is learnt as numbers without a word."""
+    """Whatever noise makes of the text; with the option the column is learned as numbers without a word."""
     monkeypatch.chdir(tmp_path)
     size = rng.normal(80, 20, N)
     table = pd.DataFrame({"size": size, "rooms": (size / 25).round(), "dear": np.where(size > 80, "yes", "no")})

@@ -59,7 +59,7 @@ def frame():
     )
 
 
-def learnt(*data, **given):
+def learned(*data, **given):
     return fitted(LearnedSchema(**{"epsilon": 3.0, "adjacency": "zero_out", "learn_target": True, **given}), *data)
 
 
@@ -89,12 +89,12 @@ def same(here, there):
 @pytest.mark.parametrize("cache", ("disk", None))
 def test_the_source_changes_no_release(cache, frame, tmp_path):
     X, y = frame.drop(columns="target"), frame["target"]
-    memory = learnt(X, y)
+    memory = learned(X, y)
     assert {row["kind"] for row in memory.learnt_.values()} == {"linear", "log", "integers", "category"}
     files = in_files(frame, tmp_path, cache=cache)
     tables = [files, of_frames(frame, 777, cache), of_frames(frame, N, cache)]
     for table in tables if OLD else [*tables, of_frames(frame, 1000, cache, pl.from_pandas)]:
-        model = learnt(table)
+        model = learned(table)
         same(model, memory)
         assert model.n_features_in_ == 8 and model.feature_names_in_.tolist() == list(X)
         stated = model.privacy_report_.public["table"]
@@ -130,8 +130,8 @@ def test_the_type_of_a_part_does_not_change_how_its_cells_are_read(frame):
     gap = plain.copy()
     gap["hour"] = gap["hour"].astype(float)
     gap.loc[5000, ["height", "hour"]] = math.nan
-    model = learnt(of_frames(odd, 1000, of=lambda part: part.infer_objects()))
-    same(model, learnt(gap.drop(columns="target"), gap["target"]))
+    model = learned(of_frames(odd, 1000, of=lambda part: part.infer_objects()))
+    same(model, learned(gap.drop(columns="target"), gap["target"]))
     assert model.privacy_report_.public["read_as"]["hour"] == "number"
 
 
@@ -153,8 +153,8 @@ def test_tables_of_text(by_cell, frame):
         frame.astype(object).map(lambda cell: "" if cell is None or cell is pd.NA else str(cell)).assign(target=frame["target"])
     )
     schema = dict.fromkeys(text.columns.drop("target"), "either" if by_cell else "number")
-    memory = learnt(text.drop(columns="target"), text["target"], schema=schema)
-    same(learnt(of_frames(text, 999), schema=schema), memory)
+    memory = learned(text.drop(columns="target"), text["target"], schema=schema)
+    same(learned(of_frames(text, 999), schema=schema), memory)
     assert (memory.learnt_["city"]["kind"] == "category") == by_cell
 
 
@@ -222,7 +222,7 @@ def test_errors_of_a_batch_quote_nothing_and_charge_nothing(frame, tmp_path):
 
 
 def test_a_model_holds_nothing_of_its_table(frame, frozen):
-    model = learnt(of_frames(frame, 999))
+    model = learned(of_frames(frame, 999))
     gc.collect()
     assert not [thing for thing in gc.get_objects() if isinstance(thing, (ColumnCells, PartitionedCells, ThreadEngine))]
     assert b"ColumnCells" not in pickle.dumps(model) and b"Partition" not in pickle.dumps(model)

@@ -23,7 +23,7 @@ from skdp.estimators import (
     DPLinearRegression,
     DPLogisticRegression,
 )
-from skdp.estimators import _learnt as learnt_estimators
+from skdp.estimators import _two_stages as learned_estimators
 from skdp.estimators._partitioned import on_worker
 from skdp.estimators.boosting import _rule
 from skdp.preprocessing import LearnedSchema
@@ -188,7 +188,7 @@ def raw():
 
 
 @pytest.mark.parametrize("npartitions", (3, *slow(1, 30)))
-def test_columns_are_learnt_on_the_workers(npartitions, cluster, raw):
+def test_columns_are_learned_on_the_workers(npartitions, cluster, raw):
     ddf, names = dd.from_pandas(raw, npartitions=npartitions), list(raw)[:-1]
     estimator = LearnedSchema(3.0, learn_target=True)
     model, memory = fitted(estimator, ddf[names], ddf["y"]), fitted(estimator, raw[names], raw["y"])
@@ -220,7 +220,7 @@ def test_a_source_that_changes_between_the_stages_stops_the_fit(column, cluster,
     path = tmp_path / "charged"
     ddf = dd.from_pandas(raw, npartitions=3).map_partitions(changing, column, str(path), meta=raw.iloc[:0])
     with PrivacyLedger(epsilon=5.0, delta=1e-5) as ledger:
-        monkeypatch.setattr(learnt_estimators, "pay", lambda *args, of=learnt_estimators.pay: of(*args) or path.touch())
+        monkeypatch.setattr(learned_estimators, "pay", lambda *args, of=learned_estimators.pay: of(*args) or path.touch())
         with pytest.raises(SourceError, match="charge stands"):
             DPLinearRegression(1.0, delta=1e-7, schema="learn").fit(ddf[list(raw)[:-1]], ddf["y"])
         assert len(ledger.entries) == 1 and path.exists()
@@ -640,7 +640,7 @@ def test_partitions_that_are_sparse_and_dense_are_stored_as_the_first(cluster, n
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("given", ({"schema": "learn"}, {"feature_bounds": 24.0}), ids=("learnt", "stated"))
+@pytest.mark.parametrize("given", ({"schema": "learn"}, {"feature_bounds": 24.0}), ids=("learned", "stated"))
 def test_the_types_of_the_columns_of_partitions_change_no_bit(given, cluster, raw):
     frame = raw[["hour"]].assign(day=raw["hour"] % 7, y=(raw["hour"] > 12).astype(int))
     ddf, names = dd.from_pandas(frame, npartitions=5), ["hour", "day"]

@@ -11,11 +11,11 @@ from seeded import fitted
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression
 from skdp.estimators.additive._inferred import CLEAR, INTERVALS, OF_NOISE, all_means, independent, intervals_for_inference
+from skdp.estimators.additive._knot_placement import FINE, FINEST, OUTER, place_knots, quantile_knots
 from skdp.estimators.additive._knots import MOST_OF_KNOTS, moves
 from skdp.inspection import AdditiveDisplay
 from skdp.losses import Logistic, Squared
 from skdp.preprocessing import AdditiveBasis, Schema
-from skdp.preprocessing._knot_placement import FINE, FINEST, OUTER, place_knots, quantile_knots
 from skdp.privacy.budget import Budget
 from skdp.solvers import InferenceDescent, Problem
 

@@ -137,7 +137,7 @@ def test_a_number_of_two_values_without_effect_is_not_important_for_what_its_cur
 
 
 @pytest.mark.each_value
-@pytest.mark.parametrize("schema", ("stated", "learnt"))
+@pytest.mark.parametrize("schema", ("stated", "learned"))
 @both
 def test_what_no_record_had_is_predicted_like_what_records_had(kind, schema, rng):
     """Over 3 fits, deviations of a town that nobody had, against those of ages that are there."""
@@ -162,7 +162,7 @@ def test_what_no_record_had_is_predicted_like_what_records_had(kind, schema, rng
             unknown.append(np.ravel(model._raw(beyond)))
             total = model.explain(beyond).sum(axis=1) + model.baseline_
         assert total == pytest.approx(unknown[-1], abs=1e-4)
-        assert "town" in model.hardly_seen_ and "hardly_seen" in model.privacy_report_.learnt
+        assert "town" in model.hardly_seen_ and "hardly_seen" in model.privacy_report_.learned
         if schema == "stated":
             assert 60 < max(low for (low, _), _ in model.hardly_seen_["age"]) < 100
     assert np.std(unknown, axis=0).max() <= 2 * np.std(known, axis=0).max()

@@ -11,7 +11,7 @@ from seeded import fitted as seeded_fit
 from skdp import DPAdditiveClassifier
 from skdp.estimators.additive import _smoothing, _task
 from skdp.preprocessing import AdditiveBasis, Schema
-from skdp.preprocessing._column_kinds import LearntScale, Number
+from skdp.preprocessing._column_kinds import LearnedScale, Number
 from skdp.privacy.queries import Standardization
 from skdp.solvers import CoefficientNoise, SolverResult
 from skdp.solvers.adaptive._iterate_noise import KnownSteps, NoisySteps
@@ -161,10 +161,10 @@ def test_it_needs_noise_of_known_curvature(monkeypatch):
     assert not any(seen)
 
 
-def test_learnt_numbers_stay_as_released():
+def test_learned_numbers_stay_as_released():
     facts = Schema.read({"columns": FACTS})
-    learnt = replace(facts.columns["x"], learnt=LearntScale((0.2, 0.8), 0.5))
-    basis = AdditiveBasis(replace(facts, columns={**facts.columns, "x": learnt}), 4)
+    learned = replace(facts.columns["x"], learned=LearnedScale((0.2, 0.8), 0.5))
+    basis = AdditiveBasis(replace(facts, columns={**facts.columns, "x": learned}), 4)
     assert [_smoothing._smooth_columns(basis, term) is None for term in basis.terms] == [True, False]
 
 
@@ -179,9 +179,9 @@ def test_numbers_of_two_values_stay_as_released(rng):
     assert (found[bars.columns] != coef[bars.columns]).all()
 
 
-def test_integers_of_a_learnt_number_are_shrunk_and_its_function_is_as_released(rng):
-    learnt = LearntScale((0.0, 4.0), 2.0, integers=(0.0, 1.0, 2.0, 3.0, 4.0), missing=True, weight=0.5)
-    basis = AdditiveBasis(Schema({"few": Number((0.0, 4.0), "linear", None, learnt)}, None, None), 4)
+def test_integers_of_a_learned_number_are_shrunk_and_its_function_is_as_released(rng):
+    learned = LearnedScale((0.0, 4.0), 2.0, integers=(0.0, 1.0, 2.0, 3.0, 4.0), missing=True, weight=0.5)
+    basis = AdditiveBasis(Schema({"few": Number((0.0, 4.0), "linear", None, learned)}, None, None), 4)
     frame = pd.DataFrame({"few": rng.choice([0, 1, 2, 3, 4, np.nan], 5000)})
     rows = basis.transform(frame).toarray()
     start = basis.hats_of(basis.terms[0]).stop

@@ -25,7 +25,7 @@ FITS = {
         np.vectorize(lambda y: "no" if y < -0.3 else "yes" if y > 0.3 else "some"),
     ),
     "numbers": (DPGradientBoostingRegressor, {"target_bounds": (-1, 1), "schema": {"columns": CELLS}}, lambda y: y),
-    "learnt": (DPGradientBoostingRegressor, {"schema": "learn"}, lambda y: 100 * y),
+    "learned": (DPGradientBoostingRegressor, {"schema": "learn"}, lambda y: 100 * y),
 }
 
 

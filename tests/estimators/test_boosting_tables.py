@@ -26,7 +26,7 @@ def frame(rng):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("schema", ("learn", {"columns": STATED}), ids=("learnt", "stated"))
+@pytest.mark.parametrize("schema", ("learn", {"columns": STATED}), ids=("learned", "stated"))
 def test_bins_and_scores_of_a_prediction_are_those_of_the_fit(schema, frame, rng, monkeypatch):
     monkeypatch.setattr(_rule, "N_TREES", 3)
     monkeypatch.setattr(_task, "supports", lambda *given: {})  # which changes curves where hardly any record is

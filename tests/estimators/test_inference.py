@@ -103,7 +103,7 @@ def test_parameters_that_are_set_after_a_fit_change_no_interval():
     np.testing.assert_array_equal(model.confidence_intervals(), before[1])
 
 
-def test_where_the_signal_is_far_from_learnt_nothing_is_identified(rng):
+def test_where_the_signal_is_far_from_learned_nothing_is_identified(rng):
     """Nearly separable classes: coefficients of other columns are wrong, too."""
     rows = rng.uniform(-1, 1, (20_000, 3))
     for slope, known in ((4, True), (30, False)):
@@ -348,7 +348,7 @@ def test_pickles_and_files_keep_the_inference(model, y, tmp_path):
     for other in (pickle.loads(pickle.dumps(model)), skdp.load_model(path)):
         for field in fields(model.inference_):
             one, two = getattr(model.inference_, field.name), getattr(other.inference_, field.name)
-            if field.name not in ("geometry", "unlearnt"):
+            if field.name not in ("geometry", "unlearned"):
                 np.testing.assert_array_equal(one, two)
         np.testing.assert_allclose(other.contrast(np.eye(4)).lower, model.contrast(np.eye(4)).lower)
 
@@ -385,8 +385,8 @@ PARTIAL = {"columns": {name: {"kind": "learn"} if name == "rest" else {"kind": "
     ("given", "error", "message"),
     [
         ({"feature_bounds": None}, ValueError, "inference=True needs schema, feature_bounds or data_norm"),
-        ({"feature_bounds": None, "schema": "learn"}, ValueError, "inference=True with columns that are learnt"),
-        ({"feature_bounds": None, "schema": PARTIAL}, ValueError, r"that are learnt, \['rest'\]"),
+        ({"feature_bounds": None, "schema": "learn"}, ValueError, "inference=True with columns that are learned"),
+        ({"feature_bounds": None, "schema": PARTIAL}, ValueError, r"that are learned, \['rest'\]"),
         ({"solver": "gd"}, ValueError, "inference=True with solver='gd'; expected 'auto', 'inference'"),
         ({"inference": "yes"}, TypeError, "inference='yes'; expected True or False"),
         ({"alpha": 1.0}, ValueError, "a penalty biases intervals"),

@@ -43,7 +43,7 @@ def test_the_output_that_a_program_sets_changes_no_fit(schema):
 
 
 def test_a_callback_gets_the_model_that_the_fit_returns():
-    """It fails if what was learnt is missing, after the charge."""
+    """It fails if what was learned is missing, after the charge."""
     callback = pytest.importorskip("sklearn.callback", reason="callbacks need scikit-learn 1.9")
     frame = pd.DataFrame({"hour": HOURS, "height": HOURS / 7, "city": np.where(HOURS < 5, "A", "B")})
     for kind in (DPAdditiveClassifier, DPLogisticRegression):

@@ -97,7 +97,7 @@ def test_the_noise_of_both_stages_is_that_of_the_budget(kind, adjacency, frame, 
 
 @pytest.mark.slow  # the test above has the charge of a fit, those of ledgers that of copies and searches
 @pytest.mark.filterwarnings("ignore::skdp.privacy.errors.OutsideGuaranteeWarning")
-@pytest.mark.filterwarnings("ignore:X does not look like", "ignore:X has what no")  # at epsilon 0.1 noise decides what is learnt
+@pytest.mark.filterwarnings("ignore:X does not look like", "ignore:X has what no")  # at epsilon 0.1 noise decides what is learned
 def test_every_fit_around_it_is_charged_once(frame, tmp_path, monkeypatch):
     """Copies, searches, folds and pipelines; what predicts, copies or describes is charged nothing."""
     y, given = target("classifier", frame), {"delta": 1e-9, "schema": {"hour": "category"}, "classes": ["no", "yes"]}
@@ -151,7 +151,7 @@ HOSTILE_CELLS = [math.nan, math.inf, -math.inf, 1e300, "31415", "secret", None, 
 @pytest.mark.parametrize("kind", ("classifier", "regression"))
 @pytest.mark.parametrize("cell", HOSTILE_CELLS, ids=lambda cell: type(cell).__name__)
 def test_no_cell_makes_a_fit_fail_after_its_charge(kind, cell, frame, tmp_path):
-    """One cell of every column that is learnt; columns are read as stated, so that no type follows from it."""
+    """One cell of every column that is learned; columns are read as stated, so that no type follows from it."""
     words = {"a": "number", "b": "number", "hour": "category", "gaps": "either", "city": "either"}
     y = target(kind, frame)
     odd = frame.astype(object)
@@ -180,7 +180,7 @@ def test_targets_that_are_not_valid_are_refused_before_a_charge_and_not_quoted(k
 
 @pytest.mark.parametrize("kind", ("classifier", "regression"))
 def test_no_name_of_a_column_makes_a_fit_fail_after_its_charge(kind, rng, tmp_path):
-    """Indicators of learnt columns get names of their own, whatever is learnt and however the columns are called."""
+    """Indicators of learned columns get names of their own, whatever is learned and however the columns are called."""
     n = 4000
     gaps, hours, texts = (
         np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n)),

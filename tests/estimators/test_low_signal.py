@@ -153,18 +153,18 @@ BOOSTED = {
     "classes": (DPGradientBoostingClassifier(classes=[0, 1], feature_bounds=1.0), 1600),
     "many columns": (DPGradientBoostingClassifier(classes=[0, 1], feature_bounds=1.0), 2000),
     "numbers": (DPGradientBoostingRegressor(**BOUNDS, feature_bounds=1.0), 300),
-    "learnt": (DPGradientBoostingClassifier(classes=[0, 1]), 1600),
+    "learned": (DPGradientBoostingClassifier(classes=[0, 1]), 1600),
     "ignored": (DPGradientBoostingRegressor(**BOUNDS, schema={"c0": "ignore"}), 200),
 }
 
 
 @pytest.mark.parametrize("name", BOOSTED)
 def test_boosting_warns_once_that_it_fits_no_trees_before_the_charge(name, heard):
-    """The ratio is mu n / 2, of the second stage where columns are learnt; the plan, the report and the warning state it."""
+    """The ratio is mu n / 2, of the second stage where columns are learned; the plan, the report and the warning state it."""
     model, least = BOOSTED[name]
     model = clone(model).set_params(epsilon=1.0, delta=1e-6)
     X, y = table(800, 50 if name == "many columns" else 3, name in ("numbers", "ignored"))
-    X = pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])]) if name in ("learnt", "ignored") else X
+    X = pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])]) if name in ("learned", "ignored") else X
     mu = gaussian_mu(1.0, 1e-6)
     words = f"and trees need {least} for {2 if name == 'ignored' else X.shape[1]} columns"
     planned = model.plan(X).public["resolved"]["trees"]
@@ -172,7 +172,7 @@ def test_boosting_warns_once_that_it_fits_no_trees_before_the_charge(name, heard
     assert words in planned and planned.startswith("none")
     assert (
         0.94 * mu * 400 < ratio < 0.995 * mu * 400
-        if name in ("learnt", "ignored")
+        if name in ("learned", "ignored")
         else ratio == pytest.approx(mu * 400, rel=1e-3)
     )
     with PrivacyLedger(epsilon=1.0, delta=1e-3) as ledger, warnings.catch_warnings():

@@ -68,7 +68,7 @@ def frame(rng):
         ({"epsilon": 0}, "^epsilon=0; expected"),
         ({"solver": "unheard_of"}, "^solver='unheard_of'; expected"),
         ({"solver": "sgd"}, r"^solver=SGD.* cannot share a budget"),
-        ({"delta": 0}, "^delta=0: columns are learnt with Gaussian noise"),
+        ({"delta": 0}, "^delta=0: columns are learned with Gaussian noise"),
         ({"schema": {"since": {"kind": "number", "bounds": [0, 1]}}}, r"^schema gives bounds to the columns \['since'\]"),
     ],
 )
@@ -100,7 +100,7 @@ def test_text_that_holds_numbers_may_have_bounds(frame):
 @pytest.mark.parametrize("schema", [None, "learn", {"town": "category"}])
 @pytest.mark.parametrize("dtype", UNREADABLE)
 def test_types_of_which_no_cell_can_be_read_are_refused(dtype, schema, frame):
-    """No cell of them is a number, a date or text, so that the column would be learnt as one of missing cells."""
+    """No cell of them is a number, a date or text, so that the column would be learned as one of missing cells."""
     X = frame.assign(since=UNREADABLE[dtype](), later=frame["since"])
     with pytest.raises(TypeError, match=r"^The columns \{'since': '" + re.escape(dtype)) as caught:
         DPLogisticRegression(epsilon=1.0, schema=schema).fit(X, np.arange(N) % 2)
@@ -135,7 +135,7 @@ def test_an_unknown_word_for_a_schema_gets_those_that_work(kind, word, frame, tm
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 0.4), (1e-3, 0.1), (1e-4, 1e-2)])
 def test_a_budget_that_leaves_the_fit_no_epsilon_is_named_as_it_was_given(epsilon, delta, frame):
-    message = rf"^epsilon={epsilon:g} with delta={delta:g} leaves no epsilon for the fit beside the columns that are learnt"
+    message = rf"^epsilon={epsilon:g} with delta={delta:g} leaves no epsilon for the fit beside the columns that are learned"
     model = DPLogisticRegression(epsilon=epsilon, delta=delta, schema="learn")
     for call in (lambda: model.fit(frame, np.arange(N) % 2), lambda: model.plan(frame)):
         with pytest.raises(ValueError, match=message) as caught:
@@ -239,7 +239,7 @@ def test_one_record_without_a_table_and_a_column_twice_are_named_when_it_predict
         model.predict(pd.concat([frame, frame[["age"]]], axis=1))
 
 
-def test_columns_of_a_frame_with_text_and_without_strings_for_names_are_learnt_without_a_word_on_bounds(frame):
+def test_columns_of_a_frame_with_text_and_without_strings_for_names_are_learned_without_a_word_on_bounds(frame):
     two = frame.set_axis(pd.MultiIndex.from_product([["a"], frame.columns]), axis=1)
     model = DPTabularClassifier(epsilon=9.0).fit(two, np.arange(N) % 2)  # warnings are errors
     assert set(model.learnt_["x1"]) & {"kind"} and model.predict(two).shape == (N,)
@@ -251,10 +251,10 @@ def test_a_direction_that_is_no_number_is_named(frame):
 
 
 def test_a_table_to_prepare_or_in_files_is_checked_by_its_types_too(frame, tmp_path):
-    learnt = LearnedSchema(epsilon=9.0).fit(frame)
-    assert learnt.to_schema()["columns"]["age"]["typed"] is True
+    learned = LearnedSchema(epsilon=9.0).fit(frame)
+    assert learned.to_schema()["columns"]["age"]["typed"] is True
     with pytest.warns(UserWarning, match="'age'.* held numbers, dates or truths"):
-        learnt.transform(frame.assign(age=comma(frame["age"]).astype("string")))
+        learned.transform(frame.assign(age=comma(frame["age"]).astype("string")))
     model = DPLogisticRegression(epsilon=9.0).fit(frame, np.arange(N) % 2)
     frame.assign(age=comma(frame["age"])).to_parquet(tmp_path / "t.parquet")
     with pytest.warns(UserWarning, match=f"{N} of {N} cells of 'age' are no numbers"):
@@ -264,12 +264,12 @@ def test_a_table_to_prepare_or_in_files_is_checked_by_its_types_too(frame, tmp_p
 @pytest.mark.parametrize("dtype", ["object", "category"])
 def test_one_text_among_records_to_prepare_is_not_told(dtype, frame):
     """They may be training records, whose types are the same for neighbours; a warning would tell one table from the other."""
-    learnt = LearnedSchema(epsilon=9.0).fit(frame)
+    learned = LearnedSchema(epsilon=9.0).fit(frame)
     cells = frame["age"].astype(object)
     cells[7] = "forty"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learnt.transform(frame.assign(age=cells.astype(dtype)))
+        learned.transform(frame.assign(age=cells.astype(dtype)))
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
@@ -522,7 +522,7 @@ def test_text_that_holds_numbers_is_read_cell_by_cell(made, rng):
     assert model.privacy_report_.public["read_as"]["area"] == "number or text, cell by cell"
 
 
-def test_the_kind_of_text_is_learnt_with_noise_and_that_of_categories_is_public(rng):
+def test_the_kind_of_text_is_learned_with_noise_and_that_of_categories_is_public(rng):
     """Neighbours have the same releases: the share of numbers decides by its noisy count alone."""
     halves = pd.Series(np.where(np.arange(N) % 2, "7", "seven"), dtype=object)
     kinds = set()

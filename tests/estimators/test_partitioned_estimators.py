@@ -96,7 +96,7 @@ def table_of(stored, kind, length=1000, **given):
 def test_the_same_bits_as_in_memory(name, solver, kind, adjacency, storage, cache):
     case, stored = (name, solver, kind), TABLES[storage](X)
     in_memory = dict(zip(("y", "groups"), columns_of(kind), strict=False))
-    given = {"adjacency": adjacency, "data_norm": 2.0}  # without a norm, the columns of a frame would be learnt
+    given = {"adjacency": adjacency, "data_norm": 2.0}  # without a norm, the columns of a frame would be learned
     with reproducible_noise(0):
         memory = made(*case, **given).fit(stored, **in_memory)
     with reproducible_noise(0):

@@ -11,8 +11,8 @@ from seeded import fitted
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression
 from skdp._extra_facts import ExtraFacts
 from skdp.estimators.additive import _task
+from skdp.estimators.additive._knot_placement import FINEST, finest, hat_columns, place_knots
 from skdp.losses import Logistic
-from skdp.preprocessing._knot_placement import FINEST, finest, hat_columns, place_knots
 from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import NotPrivateWarning

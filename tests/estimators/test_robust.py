@@ -70,7 +70,7 @@ def test_units_of_the_targets_do_not_matter(loss, factor, table):
 
 @pytest.mark.filterwarnings("ignore:Noise hides where the numbers to predict lie:UserWarning")
 @pytest.mark.parametrize("kind, loss", (*((DPRobustRegressor, loss) for loss in KINDS), (DPConstrainedRegression, "huber")))
-def test_the_range_of_y_is_learnt_with_the_columns(kind, loss, table):
+def test_the_range_of_y_is_learned_with_the_columns(kind, loss, table):
     """Around 0 with a threshold of 1, all of these targets would be outliers. Of 60 fits the lowest score was .68."""
     X, y, spoilt = table
     frame = pd.DataFrame(X).add_prefix("x")
@@ -84,7 +84,7 @@ def test_the_range_of_y_is_learnt_with_the_columns(kind, loss, table):
 
 @pytest.mark.filterwarnings("ignore:Noise hides where the numbers to predict lie:UserWarning")
 @pytest.mark.parametrize("loss", KINDS)
-def test_targets_of_a_wrong_unit_are_not_in_the_range_that_is_learnt(loss, table):
+def test_targets_of_a_wrong_unit_are_not_in_the_range_that_is_learned(loss, table):
     X, y, _ = table
     y = 5000 + 100 * y
     wrong = np.where(np.arange(4000) % 20 == 0, 1000 * y, y)

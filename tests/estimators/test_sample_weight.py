@@ -324,7 +324,7 @@ def test_tables_in_partitions_have_no_weights(tmp_path):
         model("logistic").plan(table)
 
 
-def test_columns_of_a_frame_are_learnt_without_weights_and_fitted_with_them():
+def test_columns_of_a_frame_are_learned_without_weights_and_fitted_with_them():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     estimator = DPLogisticRegression(3.0, max_sample_weight=4.0)
     fitted(estimator, frame, LABELS, sample_weight=WEIGHTS)

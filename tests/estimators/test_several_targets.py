@@ -110,15 +110,15 @@ def test_little_data_give_the_means_alone(table):
 
 
 def test_frames_of_features_and_of_targets(table):
-    """Names of targets are not kept, as in scikit-learn; learnt columns and stated ones take several targets."""
+    """Names of targets are not kept, as in scikit-learn; learned columns and stated ones take several targets."""
     X, Y = pd.DataFrame(table[0], columns=list("abcd")), pd.DataFrame(table[1], columns=["u", "v", "w"])
     model = fitted(estimator(), X, Y)
     np.testing.assert_array_equal(model.coef_, fitted(estimator(), *table).coef_)
     assert model.feature_names_in_.tolist() == list("abcd")
     schema = {"columns": {name: {"kind": "number", "bounds": [-1, 1]} for name in "abcd"}}
     for given in (schema, "learn", None):
-        learnt = fitted(estimator(3.0, feature_bounds=None, schema=given), X, Y)
-        assert learnt.coef_.shape == (3, len(learnt.prepared_features_)) and learnt.score(X, Y) > 0.6
+        learned = fitted(estimator(3.0, feature_bounds=None, schema=given), X, Y)
+        assert learned.coef_.shape == (3, len(learned.prepared_features_)) and learned.score(X, Y) > 0.6
 
 
 @pytest.mark.parametrize("solver", ("gd", "sgd", "svrg", "skgd"))
@@ -127,7 +127,7 @@ def test_iterative_solvers_take_several_targets(solver, table):
     assert model.coef_.shape == (3, 4) and model.score(*table) > 0.3
 
 
-LEARNT = {"feature_bounds": None, "target_bounds": (-50, 50)}
+LEARNED = {"feature_bounds": None, "target_bounds": (-50, 50)}
 REFUSED = {
     "inference": ({"inference": True}, lambda X, Y: (X, Y), "inference=True takes one target"),
     "pairs": ({"target_bounds": BOUNDS[:2]}, lambda X, Y: (X, Y), "target_bounds has 2 pairs"),
@@ -138,7 +138,7 @@ REFUSED = {
     "no column": ({"target_bounds": (0, 1)}, lambda X, Y: (X, Y[:, :0]), "0 feature"),
     "three dimensions": ({"target_bounds": (0, 1)}, lambda X, Y: (X, Y[:, :, None]), "y"),
     "text": ({}, lambda X, Y: (X, Y.astype(str)), "y has values that cannot be read"),
-    "learnt": (LEARNT, lambda X, Y: (pd.DataFrame(X, columns=list("abcd")), Y), "a pair for each column of y"),
+    "learned": (LEARNED, lambda X, Y: (pd.DataFrame(X, columns=list("abcd")), Y), "a pair for each column of y"),
     "partitions": ({}, lambda X, Y: (chunks(lambda: iter([(X, Y)])), None), "a table in memory"),
     "partitions, a pair": ({"target_bounds": (0, 1)}, lambda X, Y: (chunks(lambda: iter([(X, Y)])), None), "1d array"),
     "solver": ({"solver": "ssp"}, lambda X, Y: (X, Y), "needs a single number to predict"),

@@ -31,14 +31,14 @@ from skdp.solvers import CoefficientNoise, GradientDescent, InferenceDescent, Re
 from skdp.solvers.adaptive._iterate_noise import KnownSteps, NoisySteps
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
-LEARNT = {"centre": 5, "core": [1, 9]}
+LEARNED = {"centre": 5, "core": [1, 9]}
 COLUMNS = {
     "plain": {"kind": "number", "bounds": [0, 1]},
     "c": {"kind": "category", "categories": ["a", "b", "other"]},
     "hashed": {"kind": "category", "buckets": [3, 17, 200], "missing": True},
-    "skewed": {"kind": "number", "bounds": [1, 9], **LEARNT, "logarithm": 2.0, "integers": [1, 2, 9], "missing": True},
-    "far": {"kind": "number", "bounds": [1, 9], **LEARNT},
-    "light": {"kind": "number", "bounds": [1, 9], **LEARNT, "integers": [4, 5, 6, 7], "weight": 0.5},
+    "skewed": {"kind": "number", "bounds": [1, 9], **LEARNED, "logarithm": 2.0, "integers": [1, 2, 9], "missing": True},
+    "far": {"kind": "number", "bounds": [1, 9], **LEARNED},
+    "light": {"kind": "number", "bounds": [1, 9], **LEARNED, "integers": [4, 5, 6, 7], "weight": 0.5},
     "two": {"kind": "category", "categories": ["no"]},
 }
 LEVELS = 24
@@ -203,7 +203,7 @@ def in_silence(function, *given):
 
 
 @pytest.mark.each_value
-@pytest.mark.parametrize("schema", ["learn", CITIES], ids=["learnt", "stated"])
+@pytest.mark.parametrize("schema", ["learn", CITIES], ids=["learned", "stated"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_level_that_no_record_has_gets_the_average_effect(family, schema, rng):
     X, targets = cities(rng)
@@ -214,7 +214,7 @@ def test_a_level_that_no_record_has_gets_the_average_effect(family, schema, rng)
         new = in_silence(mean_prediction, model, X.assign(city=cell))
         np.testing.assert_allclose(new, usual, rtol=0, atol=near)
     assert [part for part, _ in model.hardly_seen_["city"]] == ["other"]
-    assert "city: other (at most" in model.privacy_report_.learnt["hardly_seen"]
+    assert "city: other (at most" in model.privacy_report_.learned["hardly_seen"]
 
 
 def test_the_first_layer_of_a_network_has_the_average_effect(rng):

@@ -72,7 +72,7 @@ def test_a_fit_is_that_of_the_chosen_estimator(n, kind, rng, monkeypatch):
             getattr(model, name)
 
 
-def test_what_columns_that_are_learnt_leave_decides(rng):
+def test_what_columns_that_are_learned_leave_decides(rng):
     """Between the ratio of the whole budget and that of the second stage, an estimator with trees would fit none."""
     frame, _ = table(4000, rng)
     least = LEAST_OF_NUMBERS * 3
@@ -168,7 +168,7 @@ def test_a_score_quotes_no_target(kind, rng):
 
 
 @pytest.mark.parametrize("kind", (DPTabularClassifier, DPTabularRegressor, DPLogisticRegression))
-def test_columns_of_an_array_are_learnt_on_request(kind, rng):
+def test_columns_of_an_array_are_learned_on_request(kind, rng):
     """In a plan, a shape alone stands for numbers."""
     X = rng.normal(size=(1000, 2))
     learning = fitted(kind(**BUDGET, schema="learn"), X, (X[:, 0] > 0).astype(int))

@@ -601,7 +601,7 @@ def test_a_missing_matplotlib_is_named(monkeypatch):
 @pytest.mark.parametrize(
     "of_frame", (pd.Timestamp, *slow(lambda text: pd.Timestamp(text).to_period("D"))), ids=("dates", "periods")
 )
-def test_a_learnt_column_of_dates_is_drawn_in_dates(of_frame, rng):
+def test_a_learned_column_of_dates_is_drawn_in_dates(of_frame, rng):
     """Its numbers are seconds since 1970, of its type alone; an axis that leaves matplotlib's dates has the numbers."""
     n = 4000
     days = [

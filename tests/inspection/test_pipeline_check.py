@@ -170,7 +170,7 @@ LEAKS = {  # of the kinds that users write
 SAFE = {
     "alone": CLASSIFIER,
     "scaler": make_pipeline(BoundedScaler((0, 1)), RowNormClipper(1.0), CLASSIFIER),
-    "learnt": make_pipeline(LearnedSchema(epsilon=0.5), CLASSIFIER),
+    "learned": make_pipeline(LearnedSchema(epsilon=0.5), CLASSIFIER),
     "columns": make_pipeline(
         ColumnTransformer(
             [("town", OneHotEncoder(categories=[["a", "b"]]), ["town"]), ("age", BoundedScaler((0, 99)), ["age"])],

@@ -1,4 +1,4 @@
-"""Private evaluation of regressors: metrics from noisy sums of errors, intervals, the learnt bound, and what is refused."""
+"""Private evaluation of regressors: metrics from noisy sums of errors, intervals, the learned bound, and what is refused."""
 
 import math
 

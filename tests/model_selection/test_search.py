@@ -404,8 +404,8 @@ def test_clones_pickles_and_frames():
     assert list(search.best_estimator_.feature_names_in_) == ["a", "b"]
     assert len(search.cv_results_["params"]) == 2
     with reproducible_noise(0):
-        learnt = DPGridSearchCV(DPLogisticRegression(), {"alpha": [0.01, 0.1]}).fit(frame, pd.Series(y))
-    assert learnt.privacy_spent_.epsilon <= 1.0
+        learned = DPGridSearchCV(DPLogisticRegression(), {"alpha": [0.01, 0.1]}).fit(frame, pd.Series(y))
+    assert learned.privacy_spent_.epsilon <= 1.0
 
 
 def test_a_candidate_that_fails_is_the_worst(monkeypatch):

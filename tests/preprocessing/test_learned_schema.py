@@ -61,13 +61,13 @@ def frame(rng):
     )
 
 
-def learnt(frame, y=None, seed=0, **given):
+def learned(frame, y=None, seed=0, **given):
     given = {"epsilon": 3.0, "adjacency": "zero_out", "random_state": 0, **given}
     return fitted(LearnedSchema(**given), frame, y, seed=seed)
 
 
-def test_columns_are_learnt(frame, rng):
-    model = learnt(frame, 100 + rng.normal(size=N), learn_target=True, epsilon=10.0)
+def test_columns_are_learned(frame, rng):
+    model = learned(frame, 100 + rng.normal(size=N), learn_target=True, epsilon=10.0)
     kinds = {name: row["kind"] for name, row in model.learnt_.items()}
     assert kinds == {
         **dict(height="linear", income="log", hour="integers", gaps="linear", city="category", name="category", day="linear"),
@@ -93,7 +93,7 @@ def test_a_frame_of_text_needs_no_types(frame):
     plain = frame.drop(columns=["day", "member"])
     text = plain.astype(object).map(lambda cell: "" if cell is None or cell != cell else str(cell))
     text.loc[:40, ["height", "hour"]] = "?"
-    model = learnt(text, schema=dict.fromkeys(plain, "either"), epsilon=10.0)
+    model = learned(text, schema=dict.fromkeys(plain, "either"), epsilon=10.0)
     kinds = {name: row["kind"] for name, row in model.learnt_.items()}
     assert kinds == dict(
         **dict(height="linear", income="log", hour="integers", gaps="linear", city="category", name="category"),
@@ -114,7 +114,7 @@ def test_the_report_states_the_noise_of_the_first_release(frame, monkeypatch):
     """With what covers rounding."""
     stds, honest = [], GridGaussian.add_to
     monkeypatch.setattr(GridGaussian, "add_to", lambda noise, *given: stds.append(noise.std) or honest(noise, *given))
-    line = learnt(frame).privacy_report_.releases[0]
+    line = learned(frame).privacy_report_.releases[0]
     assert stds[0] == pytest.approx(line.noise_multiplier * line.clip_norm * (1 + line.rounding_allowance), rel=1e-12)
 
 
@@ -123,7 +123,7 @@ def test_the_transcript_is_the_schedule_and_spends_the_budget(adjacency, frame, 
     gates, plans, of = [], [], LearnedSchema._plan
     monkeypatch.setattr(release_plan, "Oracle", lambda *args: gates.append(Oracle(*args)) or gates[-1])
     monkeypatch.setattr(LearnedSchema, "_plan", lambda self, facts: plans.append(of(self, facts)) or plans[-1])
-    model = learnt(frame, adjacency=adjacency, epsilon=1.0, delta=1e-7)
+    model = learned(frame, adjacency=adjacency, epsilon=1.0, delta=1e-7)
     (gate,), (plan,) = gates, plans
     assert gate.transcript == tuple(plan.schedule) and len(gate.transcript) == 3
     spent = spent_epsilon(plan.schedule, gate._scale, plan.budget)
@@ -147,12 +147,12 @@ def test_a_column_of_true_and_false_has_the_bounds_0_and_1_whatever_the_noise(dt
         frame = pd.DataFrame({"member": pd.Series(cells, dtype=dtype)})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LowSignalWarning)  # which this is about
-        model = learnt(frame, epsilon=0.01)
+        model = learned(frame, epsilon=0.01)
     found = model.schema_.columns["member"]
-    assert found.bounds == found.learnt.core == (0, 1) and found.learnt.binary
+    assert found.bounds == found.learned.core == (0, 1) and found.learned.binary
     assert model.privacy_report_.public["read_as"] == {"member": "true or false"}
     assert [line.query for line in model.privacy_report_.releases] == ["ColumnHistograms"]  # nothing is left to narrow
-    model = learnt(frame, epsilon=10.0)
+    model = learned(frame, epsilon=10.0)
     assert model.learnt_["member"]["kind"] == "integers"
     assert np.unique(np.asarray(model.transform(frame))).size == 2 and model.schema_.n_features == 1
 
@@ -160,7 +160,7 @@ def test_a_column_of_true_and_false_has_the_bounds_0_and_1_whatever_the_noise(dt
 def test_gaps_among_true_and_false_are_seen(rng):
     cells = pd.Series(rng.random(N) < 0.1, dtype="boolean")
     cells[rng.random(N) < 0.2] = pd.NA
-    model = learnt(pd.DataFrame({"member": cells}))
+    model = learned(pd.DataFrame({"member": cells}))
     assert model.learnt_["member"]["missing"] == pytest.approx(0.2, abs=0.02)
     assert model.schema_.columns["member"].fill == 0  # most cells are false
     assert np.unique(model.transform(pd.DataFrame({"member": cells})), axis=0).shape == (3, 2)
@@ -169,7 +169,7 @@ def test_gaps_among_true_and_false_are_seen(rng):
 @pytest.mark.parametrize("word", ("number", "either"))
 def test_a_word_of_the_user_counts_more_than_the_type(word, frame):
     """So the report does not assume that types are public."""
-    model = learnt(frame[["member"]], schema={"member": word})
+    model = learned(frame[["member"]], schema={"member": word})
     assert "true or false" not in model.privacy_report_.public["read_as"].values()
     assert "types of the columns" not in str(model.privacy_report_)
 
@@ -185,7 +185,7 @@ def test_columns_of_which_most_is_not_read_are_named_after_the_releases(schema, 
     values = rng.normal(50, 15, 4000)
     whole, some = np.array([f"{value:.0f}" for value in values], dtype=object), rng.random(4000) < 0.6
     units = np.array([f"{value:.1f} mg" for value in values], dtype=object)
-    told = "of 'length' are (text among numbers|empty or text|in no category)|Nothing was learnt of .'length'"
+    told = "of 'length' are (text among numbers|empty or text|in no category)|Nothing was learned of .'length'"
     for seed, cells in product(range(3), (with_commas(values), np.where(some, with_commas(values), whole), units)):
         with reproducible_noise(seed), pytest.warns(LowSignalWarning, match=told) as said:
             LearnedSchema(epsilon=1.0, schema=schema).fit(pd.DataFrame({"length": cells, "age": values}))
@@ -206,7 +206,7 @@ def test_columns_that_are_read_are_not_named(epsilon, rng):
             LearnedSchema(epsilon=epsilon).fit(frame)
 
 
-def test_columns_far_from_zero_are_learnt_as_well_as_others(rng):
+def test_columns_far_from_zero_are_learned_as_well_as_others(rng):
     """A spread of 1 and one of 20 at 1e5, and a target: each is within a few spreads of its middle."""
     columns = pd.DataFrame({"small": 1e5 + rng.normal(size=N), "large": 20 * rng.normal(size=N) - 1e5})
     model = LearnedSchema(10.0, adjacency="zero_out", learn_target=True, random_state=0)
@@ -218,7 +218,7 @@ def test_columns_far_from_zero_are_learnt_as_well_as_others(rng):
 
 
 def test_columns_of_categories_alone_need_one_release(frame):
-    report = learnt(frame[["city", "name"]].astype("category")).privacy_report_
+    report = learned(frame[["city", "name"]].astype("category")).privacy_report_
     assert [(line.query, line.count) for line in report.releases] == [("ColumnHistograms", 1)]
     assert report.public["passes"] == 1
 
@@ -359,7 +359,7 @@ def test_what_was_given_costs_nothing_and_is_kept(frame):
         "day": {"kind": "ignore"},
         "income": {"kind": "learn"},
     }
-    model = learnt(frame, schema=given)
+    model = learned(frame, schema=given)
     assert list(model.learnt_) == ["income", "hour", "gaps", "member", "grade", "zero"]
     assert list(model.schema_.columns) == ["height", "income", "hour", "gaps", "city", "member", "grade", "zero"]
     assert model.schema_.columns["height"].bounds == (0, 1e-5)
@@ -368,12 +368,12 @@ def test_what_was_given_costs_nothing_and_is_kept(frame):
     assert model.privacy_report_.releases[0].clip_norm == pytest.approx(math.sqrt(6))
     assert model.transform(frame).shape == (N, model.schema_.n_features)
     text = frame.assign(hour=frame["hour"].astype(str))
-    assert learnt(text[["hour", "gaps"]], schema={"hour": "number"}).learnt_["hour"]["kind"] == "integers"
+    assert learned(text[["hour", "gaps"]], schema={"hour": "number"}).learnt_["hour"]["kind"] == "integers"
 
 
-def test_a_schema_that_was_learnt_is_given_back(frame, tmp_path):
+def test_a_schema_that_was_learned_is_given_back(frame, tmp_path):
     """As a dict, as JSON, edited: the same rows, and nothing is spent on it again."""
-    model = learnt(frame)
+    model = learned(frame)
     expected = model.transform(frame)
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(model.to_schema(), allow_nan=False))
@@ -384,7 +384,7 @@ def test_a_schema_that_was_learnt_is_given_back(frame, tmp_path):
     edited["columns"]["income"]["bounds"] = [0, 100]
     changed = from_schema(edited).set_output(transform="pandas").fit_transform(frame)
     assert changed.shape == expected.shape and not np.array_equal(changed, expected)
-    again = learnt(frame, schema={name: edited["columns"][name] for name in frame if name != "hour"})
+    again = learned(frame, schema={name: edited["columns"][name] for name in frame if name != "hour"})
     assert list(again.learnt_) == ["hour"]
 
 
@@ -419,7 +419,7 @@ def test_what_a_schema_cannot_hold_is_refused(facts, message):
 
 
 def test_names_and_frames_as_output(frame):
-    model = learnt(frame[["gaps", "city", "hour"]]).set_output(transform="pandas")
+    model = learned(frame[["gaps", "city", "hour"]]).set_output(transform="pandas")
     out = model.transform(frame.iloc[5:9])
     assert out.index.tolist() == [5, 6, 7, 8] and list(out) == model.get_feature_names_out().tolist()
     names = list(out)
@@ -434,13 +434,13 @@ def test_a_polars_frame_gives_the_same(frame):
     columns = [name for name in frame if name != "grade"]
     cells = {name: frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in columns}
     polars, pandas = pl.DataFrame(cells), frame[columns]
-    here, there = learnt(pandas), learnt(polars)
+    here, there = learned(pandas), learned(polars)
     assert here.to_schema() == there.to_schema() and here.learnt_ == there.learnt_
     np.testing.assert_array_equal(here.transform(pandas), there.transform(polars))
 
 
 def test_rows_are_mapped_by_themselves(frame):
-    model = learnt(frame)
+    model = learned(frame)
     together = model.transform(frame.iloc[:20])
     np.testing.assert_array_equal(np.vstack([model.transform(frame.iloc[[i]]) for i in range(20)]), together)
     unseen = frame.iloc[:3].assign(
@@ -464,7 +464,7 @@ def replayed(frame, answers, monkeypatch, **given):
     """A model fitted on a frame by given answers of the oracle."""
     left = [*answers]
     monkeypatch.setattr(Oracle, "_answer", lambda self, query, release, records: left.pop(0).copy())
-    model = learnt(frame, **given)
+    model = learned(frame, **given)
     monkeypatch.undo()
     return model
 
@@ -474,7 +474,7 @@ def test_a_disjoint_table_with_the_same_answers_leaves_the_same_bits(frame, rng,
     answers = []
     original = Oracle._answer
     monkeypatch.setattr(Oracle, "_answer", lambda *args: answers.append(original(*args)) or answers[-1])
-    model = learnt(frame)
+    model = learned(frame)
     monkeypatch.undo()
     other = pd.DataFrame({name: frame[name] for name in frame})
     for name in ("height", "income", "gaps", "zero"):
@@ -486,14 +486,14 @@ def test_a_disjoint_table_with_the_same_answers_leaves_the_same_bits(frame, rng,
     twin = replayed(other, answers, monkeypatch)
     assert pickle.dumps(twin) == pickle.dumps(model)
     np.testing.assert_array_equal(twin.transform(frame), model.transform(frame))
-    assert pickle.dumps(learnt(other)) != pickle.dumps(model)  # the comparison can fail
+    assert pickle.dumps(learned(other)) != pickle.dumps(model)  # the comparison can fail
 
 
 def test_nothing_of_the_records_is_left_in_the_model(rng):
     """Random doubles and spellings; every 8 bytes of the pickle, before and after a transform."""
     secret = rng.normal(size=(N, 3))
     table = pd.DataFrame(secret, columns=list("abc")).assign(text=[f"secret {x!r}" for x in secret[:, 0].tolist()])
-    model = learnt(table, secret[:, 1], learn_target=True)
+    model = learned(table, secret[:, 1], learn_target=True)
     model.transform(table)
     for content in (pickle.dumps(model), repr(vars(model)).encode(), str(model.privacy_report_).encode()):
         assert b"secret" not in content
@@ -521,7 +521,7 @@ def test_no_frame_outside_the_gate_holds_the_records_once_they_are_charged(frame
 
     sys.setprofile(watch)
     try:
-        learnt(frame)
+        learned(frame)
     finally:
         sys.setprofile(None)
     assert found == {"privacy/data/column_cells.py"}
@@ -541,7 +541,7 @@ def test_messages_of_the_gate_quote_nothing(frame, monkeypatch):
 
 
 def test_an_interrupted_fit_leaves_the_model_as_it_was(frame, tmp_path, monkeypatch):
-    model = learnt(frame)
+    model = learned(frame)
     before = pickle.dumps(model)
 
     def interrupt(self, query):
@@ -557,7 +557,7 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(frame, tmp_path, monkeypa
 
 def test_plans_read_nothing_and_agree_with_fits(frame):
     model = LearnedSchema(0.5, adjacency="zero_out")
-    report, plan = learnt(frame, epsilon=0.5).privacy_report_, model.plan(frame)
+    report, plan = learned(frame, epsilon=0.5).privacy_report_, model.plan(frame)
     assert plan.planned and plan.releases == report.releases and plan.spent == report.spent
     assert plan.public["read_as"] == report.public["read_as"] and plan.public["read_as"]["city"] == "number or text, cell by cell"
     hidden = frame.assign(**{name: frame[name].iloc[0] for name in ("height", "city")})
@@ -573,13 +573,13 @@ def test_plans_read_nothing_and_agree_with_fits(frame):
 @pytest.mark.parametrize(
     "n, d, words",
     (
-        (200_000, 10, "learnt fully"),
+        (200_000, 10, "learned fully"),
         (40_000, 10, "may be missed"),
         (20_000, 10, "many scales"),
         (1_000, 10, "most scales may be missed: write"),
     ),
 )
-def test_plans_say_how_well_columns_will_be_learnt(n, d, words):
+def test_plans_say_how_well_columns_will_be_learned(n, d, words):
     """s = mu n / (k sqrt(d / 10)), of public facts alone."""
     report = LearnedSchema(0.01, delta=1e-10, adjacency="zero_out").plan(n, d)
     assert words in report.noise_size
@@ -595,7 +595,7 @@ def test_without_noise_it_says_so(frame):
 
 
 def test_it_is_a_transformer_of_scikit_learn(frame, tmp_path):
-    model = learnt(frame)
+    model = learned(frame)
     fresh = clone(model)
     assert fresh.get_params() == model.get_params() and not hasattr(fresh, "schema_")
     with pytest.raises(Exception, match="not fitted"):
@@ -641,7 +641,7 @@ def test_the_raw_table_of_incomes(epsilon):
 
 @pytest.mark.parametrize("sign", (1, -1))
 def test_limits_of_integers_keep_a_tail_that_noise_does_not_hide(sign, rng, monkeypatch):
-    """Ages to 79 were learnt as at most 56 to 63, where counts told more; where nobody is, limits do not reach."""
+    """Ages to 79 were learned as at most 56 to 63, where counts told more; where nobody is, limits do not reach."""
     n, told = 40_000, []
     refine = _learning.refine
     monkeypatch.setattr(_learning, "refine", lambda *given, **also: told.append(given) or refine(*given, **also))
@@ -649,7 +649,7 @@ def test_limits_of_integers_keep_a_tail_that_noise_does_not_hide(sign, rng, monk
     columns = pd.DataFrame({"age": sign * age.astype(int), "hour": hour, "binary": hour % 2})
     for seed in range(5):  # of 40 seeds, limits of the other columns were too wide in none
         told.clear()
-        found = learnt(columns, epsilon=1.0, seed=seed).learnt_
+        found = learned(columns, epsilon=1.0, seed=seed).learnt_
         assert found["age"]["kind"] == "integers" and max(sign * found["age"]["low"], sign * found["age"]["high"]) <= 90
         finding, shares, sigma = told[0]
         values, counts = integers_between(*finding.limits), shares[EVEN_BINS:]

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdp.preprocessing._column_kinds import Category, LearntScale, Number
+from skdp.preprocessing._column_kinds import Category, LearnedScale, Number
 from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
-from skdp.preprocessing._learning import Learnt
+from skdp.preprocessing._learning import Learned
 from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves
 from skdp.preprocessing._truth_rule import place_truths
 from skdp.privacy.queries.column_histograms import BUCKETS, EVEN_BINS, NUMBER_BINS, FineBins, integers_between, octave_bins
@@ -133,10 +133,10 @@ def test_missing_cells_are_counted_and_few_are_not(rng):
     x = rng.normal(size=N)
     x[: N // 10] = np.nan
     found = both(x)
-    assert found.missing == pytest.approx(0.1) and found.number().learnt.missing
+    assert found.missing == pytest.approx(0.1) and found.number().learned.missing
     assert found.number().mean_square == pytest.approx(1 / 3 + 0.1)
     x[20:] = rng.normal(size=N - 20)
-    assert both(x).missing == 0 and not both(x).number().learnt.missing
+    assert both(x).missing == 0 and not both(x).number().learned.missing
 
 
 def test_outliers_do_not_set_the_limits(rng):
@@ -301,7 +301,7 @@ def test_whatever_the_releases_are_the_facts_are_valid(rng):
         assert isinstance(found, Finding)
         number = found.number()
         low, high = number.bounds
-        assert -math.inf < low < high < math.inf and number.learnt.core[0] <= number.learnt.core[1]
+        assert -math.inf < low < high < math.inf and number.learned.core[0] <= number.learned.core[1]
         assert low <= number.fill <= high and 0 < number.mean_square < math.inf and 0 <= found.missing <= 1
 
 
@@ -364,12 +364,12 @@ def test_whole_numbers_among_others_do_not_hide_where_a_column_lies(rng):
     ],
 )
 def test_nearer_limits_are_at_most_a_factor_beyond_the_core(core, bounds, expected):
-    assert Number(bounds, "linear", None, LearntScale(core, core[0])).nearer(2.0).bounds == expected
+    assert Number(bounds, "linear", None, LearnedScale(core, core[0])).nearer(2.0).bounds == expected
 
 
 def test_nearer_limits_leave_other_columns_alone():
-    learnt = LearntScale((1.0, 4.0), 1.0)
-    for facts in (Number((0.25, 16.0), "linear", None), Number((0.25, 16.0), "log", None, learnt), Category(("a",))):
+    learned = LearnedScale((1.0, 4.0), 1.0)
+    for facts in (Number((0.25, 16.0), "linear", None), Number((0.25, 16.0), "log", None, learned), Category(("a",))):
         assert facts.nearer(2.0) == facts
 
 
@@ -391,14 +391,14 @@ def test_integers_with_indicators_have_no_logarithm_beside_them(rng):
 
 
 def test_one_scale_of_a_skewed_column_is_the_logarithm():
-    skewed = Number((0.0, 9.0), "linear", None, LearntScale((0.0, 9.0), 4.5, logarithm=2.0))
+    skewed = Number((0.0, 9.0), "linear", None, LearnedScale((0.0, 9.0), 4.5, logarithm=2.0))
     others = {
         "a": Number((0.0, 9.0), "linear", None),
         "b": Category(("x",)),
-        "c": replace(skewed, learnt=LearntScale((0.0, 9.0), 4.5)),
+        "c": replace(skewed, learned=LearnedScale((0.0, 9.0), 4.5)),
     }
     alone = {name: column.on_one_scale() for name, column in {"skewed": skewed, **others}.items()}
-    assert alone == {"skewed": Number((0.0, 9.0), "log", None, LearntScale((0.0, 9.0), 4.5, unit=2.0)), **others}
+    assert alone == {"skewed": Number((0.0, 9.0), "log", None, LearnedScale((0.0, 9.0), 4.5, unit=2.0)), **others}
 
 
 @pytest.mark.parametrize("width", (100, 300, 510))
@@ -427,7 +427,7 @@ def test_noise_does_not_move_the_limits_of_truths(sigma, rng):
     for _ in range(20):
         found = place_truths(rng.normal(scale=sigma, size=NUMBER_BINS), sigma)
         number = found.number()
-        assert number.bounds == (0, 1) and number.fill in (0, 0.5, 1) and number.learnt.core == (0, 1)
+        assert number.bounds == (0, 1) and number.fill in (0, 0.5, 1) and number.learned.core == (0, 1)
         assert 0 < number.mean_square < 3
     empty = place_truths(octaves(np.full(N, math.nan)), SIGMA)
     assert empty.kind == "undetermined" and empty.limits == (0, 1) and empty.missing == 1
@@ -480,12 +480,12 @@ def test_noise_alone_and_columns_that_fill_their_limits_have_no_likeliest_window
 
 
 def test_integers_of_a_classifier_have_lighter_indicators():
-    facts = Number((0.0, 9.0), "linear", 4.0, LearntScale((0.0, 9.0), 4.0, integers=(1.0, 2.0, 3.0), mean_square=4 / 3))
+    facts = Number((0.0, 9.0), "linear", 4.0, LearnedScale((0.0, 9.0), 4.0, integers=(1.0, 2.0, 3.0), mean_square=4 / 3))
     light = facts.lighter()
-    assert light.learnt.mean_square == pytest.approx(1 / 3 + light.learnt.weight**2) and light.lighter() == light
+    assert light.learned.mean_square == pytest.approx(1 / 3 + light.learned.weight**2) and light.lighter() == light
     cells = np.array([1.0, 2.0, 5.0])
-    np.testing.assert_array_equal(light.beside(cells), light.learnt.weight * facts.beside(cells))
-    plain = [Number((0.0, 1.0), "linear", None), Category(("a",)), replace(facts, learnt=replace(facts.learnt, integers=()))]
+    np.testing.assert_array_equal(light.beside(cells), light.learned.weight * facts.beside(cells))
+    plain = [Number((0.0, 1.0), "linear", None), Category(("a",)), replace(facts, learned=replace(facts.learned, integers=()))]
     assert [one.lighter() for one in plain] == plain
 
 
@@ -533,5 +533,5 @@ def test_noise_in_the_buckets_of_numbers_is_no_missing_cell():
 
 
 def test_a_stated_column_called_y_does_not_describe_the_target():
-    learnt = Learnt({}, Finding("numbers", (0.0, 8.0), (0.0, 8.0), 0.0, 0.0))
-    assert learnt.described({"y": Number((-1.0, 1.0), "linear", None)}) == learnt.described()
+    learned = Learned({}, Finding("numbers", (0.0, 8.0), (0.0, 8.0), 0.0, 0.0))
+    assert learned.described({"y": Number((-1.0, 1.0), "linear", None)}) == learned.described()

@@ -50,7 +50,7 @@ def test_a_missing_value_becomes_its_public_number():
 
 
 @pytest.mark.parametrize("transformer", STATELESS, ids=repr)
-def test_nothing_is_learnt(transformer, rng):
+def test_nothing_is_learned(transformer, rng):
     """Fitted on one table, on a disjoint one, on a constant one or not at all, it maps a third in the same way."""
     tables = [rng.normal(size=(50, 3)), 1e6 * rng.random((20, 3)) + 7, np.zeros((3, 3))]
     new = rng.normal(size=(40, 3))

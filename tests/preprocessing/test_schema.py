@@ -79,7 +79,7 @@ def test_a_file_a_dict_and_a_schema_are_the_same(tmp_path):
         np.testing.assert_array_equal(from_schema(source).fit_transform(FRAME), expected)
 
 
-def test_nothing_is_learnt():
+def test_nothing_is_learned():
     """Fitted on a table without a value in common, it maps the first one in the same way."""
     other = pd.DataFrame(
         {

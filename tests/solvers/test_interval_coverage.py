@@ -81,7 +81,7 @@ def test_coefficients_without_an_interval_are_said_to_have_none():
     assert np.isfinite(model.predict(X[:5], return_interval=0.95)[1]).all()
 
 
-def test_what_steps_leave_unlearnt_is_what_they_do():
+def test_what_steps_leave_unlearned_is_what_they_do():
     """Steps without noise from 0 towards 1, averaged, with their Newton finish."""
     curvature, finish, step, warm_up, n_steps = np.array([1.0, 0.5, 0.05, 0.0]), np.array([0.7, 1.2, 2.0, 3.0]), 0.4, 5, 20
     theta, iterates, gradients = np.zeros((3, 4))
@@ -90,8 +90,8 @@ def test_what_steps_leave_unlearnt_is_what_they_do():
         if number >= warm_up:
             iterates, gradients = iterates + theta, gradients + gradient
         theta = theta + step * gradient
-    learnt = (iterates + finish * gradients) / (n_steps - warm_up)
-    np.testing.assert_allclose(TailSteps(step, finish, warm_up, n_steps).unlearnt(curvature), 1 - learnt, atol=1e-12)
+    learned = (iterates + finish * gradients) / (n_steps - warm_up)
+    np.testing.assert_allclose(TailSteps(step, finish, warm_up, n_steps).unlearned(curvature), 1 - learned, atol=1e-12)
 
 
 def test_plausible_curvatures_are_an_eigenvalue_less_by_its_noise():

@@ -47,7 +47,7 @@ class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbab
         numbers, "log" for amounts with a long tail, categories. With a key "columns", it ignores other columns. It must not be
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
+        and the others are learned. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
         ``data_norm`` is given, or the solver cannot share the budget. A table in partitions, such as one of Parquet files, needs
         "learn".
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
@@ -124,10 +124,10 @@ class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbab
     privacy_report_ : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
     schema_ : Schema
-        The columns. Present only with a schema, or if they were learnt.
+        The columns. Present only with a schema, or if they were learned.
     learnt_ : dict
-        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
-        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
+        What was learned of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learned.
     n_features_in_ : int
         Number of columns: those of the schema where there is one.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
@@ -258,7 +258,7 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
         numbers, "log" for amounts with a long tail, categories. With a key "columns", it ignores other columns. It must not be
         computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
         `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learnt. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
+        and the others are learned. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
         ``data_norm`` is given, or the solver cannot share the budget. A table in partitions, such as one of Parquet files, needs
         "learn".
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
@@ -327,10 +327,10 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
     privacy_report_ : PrivacyReport
         The privacy report: guarantee, releases, noise and assumptions.
     schema_ : Schema
-        The columns. Present only with a schema, or if they were learnt.
+        The columns. Present only with a schema, or if they were learned.
     learnt_ : dict
-        What was learnt of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
-        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learnt.
+        What was learned of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
+        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learned.
     n_features_in_ : int
         Number of columns: those of the schema where there is one.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from skdp.estimators.additive._inferred import fitted_first, independent
+from skdp.estimators.additive._knot_placement import finest, hat_columns, placed, refinement
 from skdp.preprocessing import AdditiveBasis
-from skdp.preprocessing._knot_placement import finest, hat_columns, placed, refinement
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.oracle import Oracle

@@ -15,9 +15,9 @@ from skdp._extra_facts import ExtraFacts
 from skdp._validation import column_labels
 from skdp.data import Table
 from skdp.estimators.additive._inferred import ALIKE, fitted_first, independent
+from skdp.estimators.additive._knot_placement import finest
 from skdp.estimators.additive._support import Support
 from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
-from skdp.preprocessing._knot_placement import finest
 from skdp.preprocessing._parts import Shares
 from skdp.privacy.data.partition import in_storage
 

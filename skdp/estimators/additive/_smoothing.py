@@ -32,7 +32,7 @@ def smoothed(basis: AdditiveBasis, result: SolverResult) -> SolverResult:
 
     The prior of a function of a number is a line and a random walk along the knots. That of categories is a common level and
     independent normal effects. The scale of each prior is averaged over its posterior. The mean prediction stays as it is.
-    The effects of the integers of a learnt number, beside its function, are shrunk as those of linear models are.
+    The effects of the integers of a learned number, beside its function, are shrunk as those of linear models are.
     Functions of numbers of two values, and of numbers that a fit learns, are as released: hats between two values stay at 0
     because nobody is there, not because the function is.
 
@@ -76,7 +76,7 @@ def smoothed(basis: AdditiveBasis, result: SolverResult) -> SolverResult:
 
 
 def _integers_of(basis: AdditiveBasis, term: Term) -> Indicators | None:
-    """Return the indicators of the integers of a learnt number; None for other terms."""
+    """Return the indicators of the integers of a learned number; None for other terms."""
     column = basis.facts.columns[term.names[0]]
     if len(term.names) > 1 or not column.integers:
         return None

@@ -6,8 +6,8 @@ from itertools import compress
 
 import numpy as np
 
+from skdp.estimators.additive._bins import bin_places
 from skdp.preprocessing import AdditiveBasis, Term
-from skdp.preprocessing._bins import bin_places
 from skdp.preprocessing._column_kinds import OTHER, Column
 from skdp.preprocessing._parts import HardlySeen, Shares
 from skdp.solvers import ReleasedMoments, SolverResult

@@ -148,8 +148,8 @@ class AdditiveTask(Task):
         if not (self.feature_bounds is not None if facts is None else all(column.plain for column in facts.columns.values())):
             raise ValueError(
                 "inference=True needs bounds and categories of all columns from public knowledge, given to the estimator itself, "
-                'also in a pipeline, as schema={"columns": {...}} or feature_bounds: values beyond bounds that were learnt would '
-                "bias confidence intervals."
+                'also in a pipeline, as schema={"columns": {...}} or feature_bounds: values beyond bounds that were learned '
+                "would bias confidence intervals."
             )
 
     def _check_bounds(self) -> None:
@@ -204,9 +204,9 @@ class AdditiveTask(Task):
                 yield from of_first_categories(basis, moments)
             yield from of_columns(self, basis, moments)
 
-    def usable(self, schema: Schema, learnt: Collection[str]) -> Schema:
+    def usable(self, schema: Schema, learned: Collection[str]) -> Schema:
         """Return a schema in which monotone columns of numbers have no indicators."""
-        schema = super().usable(schema, learnt)
+        schema = super().usable(schema, learned)
         columns = {**schema.columns}
         for name in monotone_directions(self.monotone, schema):
             columns[name] = columns[name].without_indicators()

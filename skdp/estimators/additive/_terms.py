@@ -51,7 +51,7 @@ class ShapeFunction:
         Scale of each column: "linear" or "log", as in the schema; "date" for seconds since 1970; or "category", also for a number
         that has two values.
     missing : ndarray of shape (3,), or (3, n_classes), or None, default=None
-        Contribution of a missing cell of a learnt number, and the ends of its band, NaN if the solver reports no noise. None if
+        Contribution of a missing cell of a learned number, and the ends of its band, NaN if the solver reports no noise. None if
         noise hides that cells are missing, and for other columns: a category has its missing cells in the grid.
     noise : pair of ndarray or None, default=None
         Lower and upper ends of a band for the noise alone, beside a confidence band.
@@ -220,8 +220,8 @@ class Shapes:
 
     def _has_missing(self, term: Term) -> bool:
         """Return whether missing cells of the column have an indicator, the last function of the term."""
-        learnt = getattr(self.basis.facts.columns[term.names[0]], "learnt", None)
-        return len(term.names) == 1 and learnt is not None and bool(learnt.missing)
+        learned = getattr(self.basis.facts.columns[term.names[0]], "learned", None)
+        return len(term.names) == 1 and learned is not None and bool(learned.missing)
 
     def shares(self, term: Term, hardly_seen: Sequence[Any] = ()) -> np.ndarray | None:
         """Return the released shares of the records at the points of a term, and last that of missing cells.

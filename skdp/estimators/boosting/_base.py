@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.data._predictions import takes_tables
 from skdp.estimators._public_columns import named_pairs
 from skdp.estimators.additive._base import AdditiveModel
+from skdp.estimators.additive._basis import TermValues
+from skdp.estimators.additive._bins import bins_of, bins_of_values
 from skdp.estimators.additive._terms import ShapeFunction, Shapes
 from skdp.estimators.boosting._reading import BoostedShapes, TreeReader
-from skdp.preprocessing._additive_basis import TermValues
-from skdp.preprocessing._bins import bins_of, bins_of_values
 from skdp.privacy.engines.in_threads import in_order
 
 __all__ = ["BoostedModel"]

@@ -9,12 +9,12 @@ import numpy as np
 from skdp._data_validation import Facts
 from skdp._validation import check_class_weight
 from skdp.estimators._plan import Plan
+from skdp.estimators.additive._bins import bin_effects, bin_places, bins_of
 from skdp.estimators.additive._reading import Additive
 from skdp.estimators.additive._support import Support
 from skdp.estimators.additive._task import AdditiveTask
 from skdp.estimators.boosting._rule import LARGEST_RESIDUAL, Rule, least_ratio, rule_of
 from skdp.estimators.boosting._trees import Background, ColumnGains, Marginals, Tree, Trees, drawn
-from skdp.preprocessing._bins import bin_effects, bin_places, bins_of
 from skdp.preprocessing._parts import Shares
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.data.bins import EDGES

@@ -66,7 +66,7 @@ def as_fragment(report: Any) -> str:
     sections = (
         ("Budget", _facts(_budget(report))),
         ("Public, not protected", _facts({name: _value(value) for name, value in _public(report).items()}, escaped=True)),
-        *([("Learnt from the records, with noise", _facts(report.learnt))] if report.learnt else []),
+        *([("Learned from the records, with noise", _facts(report.learned))] if report.learned else []),
         ("Assumptions", _list(report.assumptions)),
         ("Releases", _releases(report)),
         ("Noise", _facts(report.noise_facts())),

@@ -146,7 +146,7 @@ class PrivacyReport:
         Versions of the software.
     needed : Needed or None, default=None
         For a plan: the number of records, or the epsilon, that would be enough.
-    learnt : mapping or None, default=None
+    learned : mapping or None, default=None
         What releases told about each column: values with noise, which are protected by the guarantee, in words.
     """
 
@@ -165,7 +165,7 @@ class PrivacyReport:
     assumptions: tuple[str, ...]
     versions: Mapping[str, str]
     needed: Needed | None = None
-    learnt: Mapping[str, str] | None = None
+    learned: Mapping[str, str] | None = None
 
     @property
     def private(self) -> bool:
@@ -251,7 +251,7 @@ class PrivacyReport:
             ("Releases", [str(line) for line in self.releases_together()]),
             ("Noise", list(self.noise_facts().values())),
             ("Public", [line for name, value in in_words(self.public).items() for line in _lines(name, value)]),
-            *([("Learnt", ["from the records, with noise:", *_each(self.learnt)])] if self.learnt else []),
+            *([("Learned", ["from the records, with noise:", *_each(self.learned)])] if self.learned else []),
             ("Assumes", list(self.assumptions)),
             ("Versions", [", ".join(f"{name} {version}" for name, version in self.versions.items())]),
         ]

@@ -31,7 +31,7 @@ MOST_FOR_COUNTS = 0.2
 WITHIN, CENTRES = 2.0 ** np.arange(-6, 1.01, 0.5), np.arange(-1.5, 1.51, 0.5)
 DISTANCES, LOG_ODDS = np.array([0.0, 0.3, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0, 4.0]), np.arange(-5, 5.01, 0.25)
 # Prior: normal centres with this standard deviation, and exponential distances with this mean for classes of the same size. For
-# others the mean falls with p (1 - p), as the gradients do from which the score was learnt.
+# others the mean falls with p (1 - p), as the gradients do from which the score was learned.
 CENTRE_SPREAD, MEAN_DISTANCE = 1.0, 1.5
 # Points of the posterior below this share of the largest one are left out.
 NEGLIGIBLE = 1e-4

@@ -11,7 +11,7 @@ from skdp.privacy.queries import Standardization
 from skdp.solvers._inference import MOST_ASIDE
 from skdp.solvers.adaptive._whitening import Frame
 
-__all__ = ["EstimatedBread", "Steps", "Unlearnt", "clear_of_flat", "estimated_bread", "estimated_meat"]
+__all__ = ["EstimatedBread", "Steps", "Unlearned", "clear_of_flat", "estimated_bread", "estimated_meat"]
 
 # The matrices here, all of order k = d + 1 (the features of z, and the constant):
 #   released    H + E: mean second derivatives at the estimate, and the noise of their release. E is symmetric, with independent
@@ -108,7 +108,7 @@ class Steps:
 
 
 @dataclass(frozen=True, eq=False)
-class Unlearnt:
+class Unlearned:
     """What the steps leave undone of a linear combination, by the curvature along the combination itself.
 
     Noise mixes eigenvectors of different curvatures, so that a flat one may be in none of those that it shows. The noise of the
@@ -237,12 +237,12 @@ class EstimatedBread:
             common += weight * np.square(rest) * (noise_of_pilot + np.square(rest_of_pilot) * size)
         return own, common
 
-    def unlearnt(self, pilot: Steps, steps: Steps, size: float) -> Unlearnt:
+    def unlearned(self, pilot: Steps, steps: Steps, size: float) -> Unlearned:
         """Return what descents from a pilot leave undone; arguments as for `errors`."""
         curvatures = TABULATED * self.mean
         none = np.zeros(curvatures.size)
         rest = pilot.response(curvatures, none)[0] * steps.response(curvatures, none)[0]
-        return Unlearnt(self.released, self.variances, self.newton, curvatures, rest, size)
+        return Unlearned(self.released, self.variances, self.newton, curvatures, rest, size)
 
     def moved(self, move: np.ndarray) -> np.ndarray:
         """Return the covariance of ``E @ move`` for the error E of the matrix, whose entries are independent."""

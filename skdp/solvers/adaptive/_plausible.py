@@ -35,7 +35,7 @@ class TailSteps:
     warm_up: int
     n_steps: int
 
-    def unlearnt(self, curvature: np.ndarray) -> np.ndarray:
+    def unlearned(self, curvature: np.ndarray) -> np.ndarray:
         """Return the share of each coefficient that the steps miss, from a start at 0."""
         left = (1 - self.step * curvature)[:, None] ** np.arange(self.warm_up, self.n_steps)
         return np.asarray(1 - (1 - left).mean(axis=1) - self.finish * curvature * left.mean(axis=1))
@@ -77,7 +77,7 @@ class TailSteps:
         for plausible in plausible_curvatures(curvature):
             bend = unclipped * plausible + penalty
             gains = tail_gains(self.step, bend, self.finish, self.warm_up, self.n_steps)
-            errors.append(np.square(gains * noise).sum(axis=1) + np.square(self.unlearnt(bend)) * squares)
+            errors.append(np.square(gains * noise).sum(axis=1) + np.square(self.unlearned(bend)) * squares)
         return np.asarray(np.mean(errors, axis=0))
 
 

@@ -29,7 +29,7 @@ from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers._inference import Inference
 from skdp.solvers._standardization import outer_coefficients
 from skdp.solvers.adaptive._adaptive_solver import MOST_FOR_HISTOGRAM, MOST_WHITENED, WhiteningSolver
-from skdp.solvers.adaptive._covariance import EstimatedBread, Steps, Unlearnt, clear_of_flat, estimated_bread, estimated_meat
+from skdp.solvers.adaptive._covariance import EstimatedBread, Steps, Unlearned, clear_of_flat, estimated_bread, estimated_meat
 from skdp.solvers.adaptive._shrinkage import noisy_quantile
 from skdp.solvers.adaptive._whitening import (
     BINS,
@@ -60,7 +60,7 @@ PILOT_STEPS, PILOT_WARM_UP, WARM_UP, MOMENTUM = 30, 0.4, 0.35, 0.8
 NOISELESS = 1500
 # Total step length of a descent over the inverse of the mean curvature: PATH, or less where noise hides which directions are
 # flat, PATH_OF_EDGE over the half edge of that noise in units of the mean curvature. Noise adds up along flat directions, with
-# the square of this length; on a short path less is learnt. That of the pilot is PILOT_PATH of it.
+# the square of this length; on a short path less is learned. That of the pilot is PILOT_PATH of it.
 PILOT_PATH, PATH, PATH_OF_EDGE = 0.75, 40.0, 6.0
 # Largest noise of a raw prediction during the descents: log-odds, or residuals over the threshold. Larger noise makes the mean
 # slope that of a smoothed loss: at .4 and .8 the bias was .9 to 1.8 standard errors. The first limit holds where steps as short
@@ -96,10 +96,10 @@ BREAD, MOST_FOR_BREAD, EDGE = 0.1, 0.3, 0.45
 # were a fifth short on average, and .92 or more at .45. Linear models had no such loss.
 MOST_EDGE_OF_CLASSES = 0.5
 # Largest part of log-odds that the steps leave undone, as a root mean square over records, with which anything is called
-# identified. The loss is not quadratic, so that all coefficients are wrong where the signal is far from learnt. Of 20 000 records
-# with a slope of 16 and one of 1 (epsilon 3), .8 to 3 are left, and intervals for the latter held .1 of 10 samples; with 8
-# and 1, it is .4 to .7, and they held. In 28 cells of 5000 records and log-odds of a standard deviation of 1.3, six fits each, it
-# was at most .74. docs/guarantees/intervals.md has a check on other tables.
+# identified. The loss is not quadratic, so that all coefficients are wrong where the signal is far from learned. Of 20 000
+# records with a slope of 16 and one of 1 (epsilon 3), .8 to 3 are left, and intervals for the latter held .1 of 10 samples; with
+# 8 and 1, it is .4 to .7, and they held. In 28 cells of 5000 records and log-odds of a standard deviation of 1.3, six fits each,
+# it was at most .74. docs/guarantees/intervals.md has a check on other tables.
 MOST_UNDONE = 0.75
 # Noise of one second derivative, and half edge of the noise of a bread, both over the mean curvature, from which on few
 # coefficients are likely to be identified; from half of them on, some may not be. Shares that were identified in 525 cells of 12
@@ -304,7 +304,7 @@ class InferenceDescent(WhiteningSolver):
         sampling = self._sampling(problem, shares.meat, frame, bound, loss, bread, estimates, size_of_errors, ask)
         square = float(np.square(estimates[: problem.n_features]).mean())
         own, common = bread.errors(pilot, steps, square)
-        unlearnt = bread.unlearnt(pilot, steps, square)
+        unlearned = bread.unlearned(pilot, steps, square)
         inference = Inference(
             geometry=frame.geometry,
             estimates=estimates,
@@ -316,8 +316,8 @@ class InferenceDescent(WhiteningSolver):
             flat=bread.shown * (bread.leaks[:, ~bread.shown] @ (own / self.n_replicates + common)[~bread.shown]),
             step_noise=bread.inverse @ bread.moved(moves.mean(axis=0)) @ bread.inverse,
             sampling=sampling,
-            unlearnt=unlearnt,
-            identified=self._identifies(problem, centre, frame, unlearnt, estimates),
+            unlearned=unlearned,
+            identified=self._identifies(problem, centre, frame, unlearned, estimates),
             centre_noise=0.0 if centre.released is None else centre.released.mean_noise,
         )
         coef = outer_coefficients(problem, frame.geometry, estimates)
@@ -343,11 +343,11 @@ class InferenceDescent(WhiteningSolver):
         meat = estimated_meat(symmetric(answer, estimates.size), noise)
         return bread.inverse @ meat @ bread.inverse / problem.n_samples
 
-    def _identifies(self, problem: Problem, centre: Centre, frame: Frame, unlearnt: Unlearnt, estimates: np.ndarray) -> bool:
+    def _identifies(self, problem: Problem, centre: Centre, frame: Frame, unlearned: Unlearned, estimates: np.ndarray) -> bool:
         """Return whether the releases say enough for any interval."""
         if self._drowned(problem) or not self._shows_both_classes(problem, centre):
             return False
-        return problem.loss.targets == "numbers" or _signal_undone(unlearnt, estimates, frame) <= MOST_UNDONE
+        return problem.loss.targets == "numbers" or _signal_undone(unlearned, estimates, frame) <= MOST_UNDONE
 
     def _start(self, problem: Problem, centre: Centre, frame: Frame, ask: Ask) -> tuple[np.ndarray, InformedLoss]:
         """Coefficients of a constant prediction, and the loss of the pilot."""
@@ -522,10 +522,10 @@ def _with_records(problem: Problem, n_samples: int) -> Problem:
     return replace(problem, n_samples=n_samples, budget=replace(problem.budget, delta=delta))
 
 
-def _signal_undone(unlearnt: Unlearnt, estimates: np.ndarray, frame: Frame) -> float:
+def _signal_undone(unlearned: Unlearned, estimates: np.ndarray, frame: Frame) -> float:
     """Return what the steps leave undone of the raw predictions along their own direction: a root mean square over records."""
     d = frame.geometry.centre.size
     along = np.append(estimates[:d], np.zeros(len(estimates) - d))
     along /= max(float(np.linalg.norm(along)), 1e-300)
-    (squared,) = unlearnt.along(along[None], estimates)
+    (squared,) = unlearned.along(along[None], estimates)
     return math.sqrt(float(squared) * float(frame.curvature @ np.square(along)))

@@ -102,7 +102,7 @@ class RescaledGradientDescent(WhiteningSolver):
     -----
     There is no penalty by default: shrinkage takes its place. The estimator's ``clip_norm`` replaces the one of step 3: it bounds
     gradients in z. With more than 1024 features the solver leaves out the second moment and scales all features alike. Where n is
-    so small for epsilon and d that nothing could be learnt about the features, only step 1 takes place.
+    so small for epsilon and d that nothing could be learned about the features, only step 1 takes place.
 
     **Privacy.** Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the budget:
     histograms and the second moment with sensitivity 1 (``zero_out``) or :math:`\sqrt 2` (``replace_one``), sums of the features

@@ -163,7 +163,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
     3. For two classes, 30 clipped gradients in two dimensions refit slope and offset of the score, because the clip of stage 2
        leaves the order of predictions right but not their probabilities. For the logistic loss, the offset starts at the released
        class frequencies, and the lengths of the steps follow from the curvature that normal scores would have and from the noise,
-       so that in a direction that noise hides nothing is learnt. For a signal-to-noise ratio below 150, one release counts the
+       so that in a direction that noise hides nothing is learned. For a signal-to-noise ratio below 150, one release counts the
        records by class and score instead, in eight ranges. Scores of a class count as normal there, and slope and offset have the
        least log loss on average over the posterior, given the known noise.
 

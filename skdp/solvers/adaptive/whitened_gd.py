@@ -89,7 +89,7 @@ class WhitenedGradientDescent(WhiteningSolver):
        is that of a single release with the whole budget of these steps, whatever T and the step size are.
     7. An empirical Bayes rule shrinks the coefficients; it knows the variance of their noise exactly.
 
-    Where n is so small for epsilon and d that nothing could be learnt about the features, the solver releases only the mean of
+    Where n is so small for epsilon and d that nothing could be learned about the features, the solver releases only the mean of
     the targets.
 
     Several targets share all releases. They are a vector of norm at most 1: each of q targets is mapped to

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from marks import slow
 
-import skdp.preprocessing._additive_basis as additive_basis
+import skdp.estimators.additive._basis as additive_basis
 from skdp import DPAdditiveRegressor, DPGradientBoostingClassifier
-from skdp.preprocessing._additive_basis import AdditiveBasis
-from skdp.preprocessing._bins import bins_of
-from skdp.preprocessing._column_kinds import Category, LearntScale, Number
+from skdp.estimators.additive._basis import AdditiveBasis
+from skdp.estimators.additive._bins import bins_of
+from skdp.preprocessing._column_kinds import Category, LearnedScale, Number
 from skdp.preprocessing._schema import Schema
 from skdp.privacy.data.packed_rows import PackedCategory, PackedRows
 from skdp.privacy.data.storage import Storage
@@ -24,9 +24,9 @@ FACTS = Schema(
         "even": Number((0.0, 10.0), "linear", None),
         "amount": Number((-5.0, 3.0), "log", 0.0),
         "kind": Category(("a", "b", "c")),
-        "few": Number((0.0, 4.0), "linear", 1.0, LearntScale((0.0, 3.0), 1.0, 1.0, (0.0, 1.0, 2.0, 3.0), True, weight=0.5)),
-        "gaps": Number((0.0, 4.0), "linear", 1.0, LearntScale((0.0, 3.0), 1.0, missing=True)),
-        "sign": Number((0.0, 1.0), "linear", 0.0, LearntScale((0.0, 1.0), 0.0, binary=True)),
+        "few": Number((0.0, 4.0), "linear", 1.0, LearnedScale((0.0, 3.0), 1.0, 1.0, (0.0, 1.0, 2.0, 3.0), True, weight=0.5)),
+        "gaps": Number((0.0, 4.0), "linear", 1.0, LearnedScale((0.0, 3.0), 1.0, missing=True)),
+        "sign": Number((0.0, 1.0), "linear", 0.0, LearnedScale((0.0, 1.0), 0.0, binary=True)),
     },
     None,
     None,

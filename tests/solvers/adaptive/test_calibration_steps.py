@@ -28,7 +28,7 @@ def test_where_noise_is_all_there_is_nothing_moves():
     assert np.abs(step_matrix(np.array([1.0, -4.0]), FREE, 0.0, None, 10.0, 30)).max() < 1e-3
 
 
-def test_what_is_learnt_in_a_faint_direction_is_what_a_posterior_mean_learns():
+def test_what_is_learned_in_a_faint_direction_is_what_a_posterior_mean_learns():
     point, noise = np.zeros(2), 5.0
     matrix = 30 * step_matrix(point, FREE, 0.0, None, noise, 30)
     np.testing.assert_allclose(matrix, 0.25 * PRIOR**2 / noise**2 * np.eye(2), rtol=0.01)  # h tau^2 / g^2

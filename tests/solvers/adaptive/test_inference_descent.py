@@ -20,7 +20,7 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.queries import Standardization, Whitening, symmetric
 from skdp.solvers import InferenceDescent, Problem
 from skdp.solvers._inference import Inference
-from skdp.solvers.adaptive._covariance import Steps, Unlearnt, estimated_bread, estimated_meat
+from skdp.solvers.adaptive._covariance import Steps, Unlearned, estimated_bread, estimated_meat
 from skdp.solvers.adaptive._whitening import Frame
 
 N, D = 4000, 4
@@ -345,7 +345,7 @@ def test_a_combination_that_leaves_the_visible_directions_is_not_estimable():
         np.zeros(k),
         none,
         np.eye(k),
-        Unlearnt(np.eye(k), none, none, np.array([0.1, 1.0]), np.zeros(2), 1.0),
+        Unlearned(np.eye(k), none, none, np.array([0.1, 1.0]), np.zeros(2), 1.0),
     )
     aside = np.array([0.0, 0.04, 0.06, 1.0])
     rows = np.column_stack([np.sqrt(1 - aside), np.zeros(4), np.sqrt(aside)])
@@ -362,10 +362,10 @@ def test_what_steps_leave_undone_is_that_of_the_curvature_along_a_combination():
     estimates = middle - newton @ slope
     grid = np.geomspace(0.05, 10, 60)
     rest = pilot.response(grid, np.zeros(60))[0] * steps.response(grid, np.zeros(60))[0]
-    unlearnt = Unlearnt(np.diag(curvatures), np.zeros((3, 3)), newton, grid, rest, 0.0)
+    unlearned = Unlearned(np.diag(curvatures), np.zeros((3, 3)), newton, grid, rest, 0.0)
     rows = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 5], [0, 0, 0]])
-    found = unlearnt.along(rows, truth)
+    found = unlearned.along(rows, truth)
     assert abs(estimates - truth)[2] > 0.5 > 0.01 > abs(estimates - truth)[0]
     np.testing.assert_allclose(found, np.square(rows @ (estimates - truth)), rtol=0.02, atol=1e-6)
-    wide = replace(unlearnt, variances=np.full((3, 3), 0.01)).along(rows, truth)  # a convex function of an uncertain curvature
-    assert wide[1] > found[1] and replace(unlearnt, size=100.0).along(rows, truth)[2] > found[2]
+    wide = replace(unlearned, variances=np.full((3, 3), 0.01)).along(rows, truth)  # a convex function of an uncertain curvature
+    assert wide[1] > found[1] and replace(unlearned, size=100.0).along(rows, truth)[2] > found[2]

@@ -148,7 +148,7 @@ def test_it_finds_what_the_noise_leaves(shift, rng):
 
 @pytest.mark.parametrize("factor", (1.0, 10.0))
 def test_bounds_that_are_too_wide_hardly_matter(factor, rng):
-    """The radius and the clip norm are learnt: bounds ten times too large cost 0.03."""
+    """The radius and the clip norm are learned: bounds ten times too large cost 0.03."""
     X, y, _ = linear(rng, 20_000, 6)
     reference = LinearRegression().fit(X, y).score(X, y)
     fits = [
@@ -189,7 +189,7 @@ def test_small_tables_at_a_small_epsilon(rng):
 
 @pytest.mark.parametrize("d", (30, 1100))
 def test_many_features_in_the_noise_are_shrunk_away(d, rng):
-    """Where nothing can be learnt of the features, a fit is not much worse than the mean."""
+    """Where nothing can be learned of the features, a fit is not much worse than the mean."""
     X, y, _ = linear(rng, 3000, d)
     scores = [fitted(estimator(0.2, data_norm=1.0), X[:2000], y[:2000], seed=s).score(X[2000:], y[2000:]) for s in range(3)]
     assert np.median(scores) > -0.1

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdp.preprocessing._additive_basis import AdditiveBasis, knots
+from skdp.estimators.additive._basis import AdditiveBasis, knots
 from skdp.preprocessing._schema import Schema
 
 FACTS = Schema.read(

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp._projections import onto_simplex
-from skdp.preprocessing._additive_basis import AdditiveBasis, Term, knots
+from skdp.estimators.additive._basis import AdditiveBasis, Term, knots
 
 __all__ = ["FINE", "FINEST", "finest", "hat_columns", "place_knots", "placed", "refinement"]
 

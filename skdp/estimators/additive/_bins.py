@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skdp.preprocessing._additive_basis import AdditiveBasis, Term, TermValues
+from skdp.estimators.additive._basis import AdditiveBasis, Term, TermValues
 from skdp.privacy.data.bins import EDGES, Bins, ColumnBins
 
 __all__ = ["bin_effects", "bin_places", "bins_of", "bins_of_values"]

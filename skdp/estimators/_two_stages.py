@@ -1,4 +1,4 @@
-"""Fit in two stages under one budget: learn the columns of a data frame, then fit the rows that the learnt schema prepares."""
+"""Fit in two stages under one budget: learn the columns of a data frame, then fit the rows that the learned schema prepares."""
 
 import math
 import warnings
@@ -19,11 +19,11 @@ from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._partitioned import USUAL
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit, warn_of_many_labels
-from skdp.estimators._report import beside_learnt, brief, report
+from skdp.estimators._report import beside_learned, brief, report
 from skdp.estimators._signal import needed, noise_level, warn_of_low_signal
 from skdp.preprocessing._cells import is_number
 from skdp.preprocessing._frame_facts import FrameFacts, framed, leaves_to_learn
-from skdp.preprocessing._learning import LearningPlan, Learnt, in_words, learn, warn_of_unlearnt
+from skdp.preprocessing._learning import Learned, LearningPlan, in_words, learn, warn_of_unlearned
 from skdp.preprocessing._parts import Shares
 from skdp.preprocessing._pipeline import from_schema
 from skdp.preprocessing._schema import Schema
@@ -47,15 +47,15 @@ LOSSES_OF_A_UNIT = frozenset({"squared", "cauchy", "huber", "tukey", "welsch"})
 # Choices: on tables of 10 to 60 columns, shares from .02 to .1 gave the same models, and smaller ones lost integers.
 AIM, LEAST_SHARE, LARGEST_SHARE = 0.004 * math.sqrt(0.5), 0.02, 0.1
 # Numbers of common categories of a column of text for which the second stage is planned before anything is charged. What is
-# learnt may have another number; a fit that a plan refuses for either is refused.
+# learned may have another number; a fit that a plan refuses for either is refused.
 LIKELY, MANY = 2, 20
 SLACK = 1e-12  # relative amount by which the first stage spends less than what is left, above the rounding of a difference
 
 
 def learning_of(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
-    """Return the first stage of a fit; None if nothing is to be learnt about the columns of X.
+    """Return the first stage of a fit; None if nothing is to be learned about the columns of X.
 
-    Columns are learnt if the schema leaves some to learn. They are also learnt if X is a data frame of which nothing is stated,
+    Columns are learned if the schema leaves some to learn. They are also learned if X is a data frame of which nothing is stated,
     and the solver of the fit can share its budget.
     """
     asked = leaves_to_learn(task.schema, None if _lacks_range(task) else X)
@@ -70,7 +70,7 @@ def learning_of(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
         return LearningInPartitions(task, FrameFacts.of(columns, task.schema, _lacks_range(task)), columns.n_samples is not None)
     if not asked and framed(X) is not X and all(map(is_number, X.dtypes)):
         warn(
-            "X is a data frame whose columns have no strings for names, so that it is taken for an array: nothing is learnt "
+            "X is a data frame whose columns have no strings for names, so that it is taken for an array: nothing is learned "
             'about its columns. Use X.columns = X.columns.astype(str), or schema="learn", to learn them; or bounds.',
             UserWarning,
         )
@@ -85,9 +85,9 @@ def learning_of(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
         return None  # the usual fit states what is wrong, or needs no schema
 
 
-def _warn_of_target(name: Any, learnt: Collection[str]) -> None:
-    """Warn if a column that is learnt has the name of y: a model of y from y is of no use, and costs the budget all the same."""
-    if isinstance(name, str) and name in learnt:
+def _warn_of_target(name: Any, learned: Collection[str]) -> None:
+    """Warn if a column that is learned has the name of y: a model of y from y is of no use, and costs the budget all the same."""
+    if isinstance(name, str) and name in learned:
         warn(
             f"X has a column {name!r}, the name of y. If it is the target, the model learns the target from itself, for the "
             f"whole budget. Leave it out, such as by X.drop(columns=[{name!r}]), or give y another name.",
@@ -112,9 +112,9 @@ class Learning:
 
     *Proof of the budget.* The budget is equivalent to :math:`\mu`-GDP for Gaussian releases. The fit of the second stage is
     calibrated to an epsilon that :math:`\mu_2`-GDP implies, :math:`\mu_2 < \mu`, which is fixed before any data is read. Its
-    releases are full-data Gaussian, so that they are :math:`\mu_2`-GDP whatever the number of features that was learnt. The first
-    stage is :math:`\mu_1`-GDP with :math:`\mu_1^2 = \mu^2 - \mu_2^2`. Adaptive composition of both is :math:`\mu`-GDP. The map of
-    the rows depends on the releases of the first stage alone, and maps each record by itself.
+    releases are full-data Gaussian, so that they are :math:`\mu_2`-GDP whatever the number of features that was learned. The
+    first stage is :math:`\mu_1`-GDP with :math:`\mu_1^2 = \mu^2 - \mu_2^2`. Adaptive composition of both is :math:`\mu`-GDP. The
+    map of the rows depends on the releases of the first stage alone, and maps each record by itself.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Learning:
 
     @classmethod
     def of(cls, task: Any, X: Any) -> "Learning":
-        """Plan both stages; raise an error if the second one cannot be planned for what may be learnt."""
+        """Plan both stages; raise an error if the second one cannot be planned for what may be learned."""
         facts = FrameFacts.of(X, task.schema, _lacks_range(task))
         learning = cls.planned(task, facts)
         for of_text in (LIKELY, MANY):
@@ -153,7 +153,7 @@ class Learning:
         """Split the budget between the stages."""
         budget = task.budget(facts.n_samples)
         if budget.delta == 0:
-            raise ValueError("delta=0: columns are learnt with Gaussian noise; expected a positive delta, or a full schema.")
+            raise ValueError("delta=0: columns are learned with Gaussian noise; expected a positive delta, or a full schema.")
         target = _lacks_range(task) and not facts.of_target.get("target_bounds")
         mu = gaussian_mu(budget.epsilon, budget.delta)
         share = _share(facts, target, mu, budget.adjacency)
@@ -165,7 +165,7 @@ class Learning:
         if not of_fit:
             raise ValueError(
                 f"epsilon={budget.epsilon:g} with delta={budget.delta:g} leaves no epsilon for the fit beside the columns that "
-                "are learnt; expected a larger epsilon, a smaller delta, or a full schema."
+                "are learned; expected a larger epsilon, a smaller delta, or a full schema."
             )
         left = math.sqrt(mu**2 - of_fit**2) * (1 - SLACK) if budget.private else math.inf
         plan = LearningPlan.make(facts.n_samples, facts.are_text, target, budget, left, facts.truths, facts.codes, _robust(task))
@@ -179,7 +179,7 @@ class Learning:
     def second_plan(
         self, classes: np.ndarray | None, of_text: int = LIKELY, n_classes: Any = None, extra: Any = None
     ) -> tuple[Any, Facts, Plan]:
-        """Plan the second stage for a schema as it might be learnt; return its estimator, its facts and the plan."""
+        """Plan the second stage for a schema as it might be learned; return its estimator, its facts and the plan."""
         likely = self.facts.likely(of_text)
         inner = self.second(replace(likely, target_bounds=(-1.0, 1.0)) if self.plan.target else likely)
         with _of_second_stage():
@@ -253,25 +253,25 @@ class Learning:
         noise = NoiseSource(task.random_state)
         pay(self._cost.spending(task.name, self._parameters(), noise), task.estimator._ledgers)
         with told_when_interrupted():
-            learnt = self._learnt(cells, noise)
+            learned = self._learned(cells, noise)
             del cells
-            inner, (X, y) = self.second(self.facts.schema(learnt), learnt.counted), table_of()
+            inner, (X, y) = self.second(self.facts.schema(learned), learned.counted), table_of()
             with _of_second_stage(), inner.table(X, y, **inputs) as table:
                 del X, y, table_of
                 fit = PlannedFit.of(inner, table.facts, noise)
                 _gaussian(fit.plan)
-                columns = self._columns(table.facts, inner.input_schema, learnt)
+                columns = self._columns(table.facts, inner.input_schema, learned)
                 fit = replace(fit, statement=self.statement(fit.statement, columns["learnt_"]), columns=columns)
                 result = inner.released(fit, table)
             attributes = inner.attributes(fit, result, given)
         task.estimator._attributed(attributes, inner.contradictions(fit.plan, result, fit.facts))
-        warn_of_unlearnt(learnt, self.plan, self.facts.texts)
+        warn_of_unlearned(learned, self.plan, self.facts.texts)
         return task.estimator
 
-    def _columns(self, facts: Facts, schema: Schema, learnt: Learnt) -> dict[str, Any]:
+    def _columns(self, facts: Facts, schema: Schema, learned: Learned) -> dict[str, Any]:
         """Return the attributes of the fitted estimator, and of what callbacks get, that state the columns of the table."""
         names = {"n_features_in_": len(self.facts.names), "feature_names_in_": np.array(self.facts.names, dtype=object)}
-        columns = {**facts.attributes, **names, "schema_": schema, "learnt_": learnt.described(schema.columns)}
+        columns = {**facts.attributes, **names, "schema_": schema, "learnt_": learned.described(schema.columns)}
         if not self.named:
             del columns["feature_names_in_"]
         return columns
@@ -300,11 +300,11 @@ class Learning:
 
         return level
 
-    def statement(self, of_fit: PrivacyReport, learnt: dict[str, dict[str, Any]] | None = None) -> PrivacyReport:
-        """Return the report of both stages from that of the second one, with what was learnt and is taken, by column."""
+    def statement(self, of_fit: PrivacyReport, learned: dict[str, dict[str, Any]] | None = None) -> PrivacyReport:
+        """Return the report of both stages from that of the second one, with what was learned and is taken, by column."""
         plan, public = self.plan, of_fit.public
         passes = public["passes"]  # a text where it follows from the records
-        prepared = {} if learnt is None or {*learnt} <= {"y"} else self._of_learnt(public)
+        prepared = {} if learned is None or {*learned} <= {"y"} else self._of_learned(public)
         both = {
             "n_columns": len(self.facts.names),
             "read_as": self.facts.read_as,
@@ -322,12 +322,12 @@ class Learning:
             releases=(*plan.lines, *of_fit.releases),
             noise_size=f"columns: {plan.outlook}; then {of_fit.noise_size}",
             public=_without(prepared, {**public, **both}),
-            learnt=None if learnt is None else in_words(learnt) | prepared,
-            assumptions=(*self.facts.assumptions, *beside_learnt(of_fit.assumptions, self.facts.stated)),
+            learned=None if learned is None else in_words(learned) | prepared,
+            assumptions=(*self.facts.assumptions, *beside_learned(of_fit.assumptions, self.facts.stated)),
         )
 
-    def _of_learnt(self, public: Mapping[str, Any]) -> dict[str, str]:
-        """Return what the report of the second stage states as public, and what depends on the columns as they were learnt."""
+    def _of_learned(self, public: Mapping[str, Any]) -> dict[str, str]:
+        """Return what the report of the second stage states as public, and what depends on the columns as they were learned."""
         names = ("n_features", "feature_names") if public["feature_names"] != [*self.facts.names] else ()
         basis = {name: value for name, value in public["resolved"].items() if name == "basis"}
         return {**{name: str(public[name]) for name in names}, **basis}
@@ -337,7 +337,7 @@ class Learning:
         return {name: brief(value) for name, value in parameters.items() if name != "random_state"}
 
     def _checked(self, X: Any, y: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Check y, and the columns that the user describes; return the targets whose range is learnt, and the classes."""
+        """Check y, and the columns that the user describes; return the targets whose range is learned, and the classes."""
         targets, classes = self.read_targets(y, self.facts.n_samples)
         if classes is not None:
             check_label_set(classes)
@@ -379,15 +379,15 @@ class Learning:
     def _cost(self) -> Cost:
         """What both stages cost; the releases of the second one are not known before the first one is made."""
         mu = gaussian_mu(self.rest.epsilon, self.rest.delta)
-        rest = f"then full-data Gaussian releases of the fit on the learnt columns, mu = {mu:.6g} together"
+        rest = f"then full-data Gaussian releases of the fit on the learned columns, mu = {mu:.6g} together"
         return Cost.gaussian(self.budget, (*self.plan.lines, rest), self.plan.mu**2 + mu**2)
 
-    def _learnt(self, cells: ColumnCells, noise: NoiseSource) -> Learnt:
+    def _learned(self, cells: ColumnCells, noise: NoiseSource) -> Learned:
         """Make the releases of the first stage."""
         oracle = self.plan.oracle(cells, noise)
-        learnt = learn(oracle.ask, self.plan)
+        learned = learn(oracle.ask, self.plan)
         oracle.finish()
-        return learnt
+        return learned
 
 
 @contextmanager
@@ -449,7 +449,7 @@ class LearningInPartitions:
         self._refuse_groups()
         if asks_for_data(task) or inputs:
             raise TypeError(
-                "Columns are learnt from a table in partitions without callbacks that ask for X and y, and without further "
+                "Columns are learned from a table in partitions without callbacks that ask for X and y, and without further "
                 "inputs of fit; expected a full schema, or none of these."
             )
         usual = self._planned(replace(self.facts, n_samples=self.facts.n_samples if self.known else USUAL[0]), kept)
@@ -473,7 +473,7 @@ class LearningInPartitions:
         """Raise TypeError for an estimator that takes groups."""
         if self.task.takes_groups:
             raise TypeError(
-                f"{self.task.kind} takes groups, which cannot be read together with columns that are learnt from "
+                f"{self.task.kind} takes groups, which cannot be read together with columns that are learned from "
                 "a table in partitions; expected a schema of all columns, such as LearnedSchema() learns with a budget of its "
                 "own, or a data frame in memory."
             )

@@ -94,9 +94,9 @@ class AdditiveBasis:
 
     A number contributes its scaled value, which is 0 at zero (or at the bound closest to zero) and reaches 1 or -1, and its hats:
     piecewise linear functions on `knots` that are not negative and add up to 1. A category contributes one indicator per public
-    category, and one for all other values. A number of a learnt schema has its zero at its centre, and contributes indicators of
+    category, and one for all other values. A number of a learned schema has its zero at its centre, and contributes indicators of
     its integers, and of missing cells, too. A pair of columns contributes the products of their hats or indicators. Nothing is
-    learnt from the records, except for the knots in ``placed`` and learnt facts of the columns, if they come from a release.
+    learned from the records, except for the knots in ``placed`` and learned facts of the columns, if they come from a release.
 
     Parameters
     ----------
@@ -418,7 +418,7 @@ class AdditiveBasis:
         return np.concatenate([[0.0] * int(peaks[0] > 0), between, peaks[-1:], [1.0] * int(peaks[-1] < 1)])
 
     def is_binary(self, name: str) -> bool:
-        """Return whether a column is a number that has two values, as was learnt.
+        """Return whether a column is a number that has two values, as was learned.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Map cells by the facts of a learnt schema: numbers around a centre, and spellings by hash bucket."""
+"""Map cells by the facts of a learned schema: numbers around a centre, and spellings by hash bucket."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from skdp._validation import column_labels
 from skdp.preprocessing._base import StatelessTransformer
 from skdp.preprocessing._cells import bucket_cells, columns_of, number_cells
 
-__all__ = ["HashedCategories", "LearntNumbers", "separator_of"]
+__all__ = ["HashedCategories", "LearnedNumbers", "separator_of"]
 
 
 class ColumnMap(StatelessTransformer):
@@ -75,13 +75,13 @@ class ColumnMap(StatelessTransformer):
             return np.hstack([facts.map(X[:, column]) for column, facts in enumerate(self.facts)])
 
 
-class LearntNumbers(ColumnMap):
+class LearnedNumbers(ColumnMap):
     """Map numbers to about [-1, 1] around a centre; indicators of some integers and of missing cells follow.
 
     Parameters
     ----------
     facts : list of Number
-        The facts of each column, each with a `LearntScale`.
+        The facts of each column, each with a `LearnedScale`.
     separator : str, default="_"
         What is between the name of a column and that of an indicator.
     """
@@ -104,9 +104,9 @@ class HashedCategories(ColumnMap):
 
 
 def separator_of(columns: Mapping[str, Any]) -> str:
-    """Return the fewest underscores that give no feature of a learnt column the name of a column, or of a given category.
+    """Return the fewest underscores that give no feature of a learned column the name of a column, or of a given category.
 
-    Whether a fit that has learnt its columns can name its features must not depend on what was learnt.
+    Whether a fit that has learned its columns can name its features must not depend on what was learned.
 
     Parameters
     ----------
@@ -118,10 +118,10 @@ def separator_of(columns: Mapping[str, Any]) -> str:
     str
         One underscore, as a rule.
     """
-    learnt = {name: facts.parts for name, facts in columns.items() if not facts.plain}
+    learned = {name: facts.parts for name, facts in columns.items() if not facts.plain}
     given = {name: facts.parts for name, facts in columns.items() if facts.plain}
     taken = {*columns, *(f"{name}_{part}" for name, parts in given.items() for part in parts if part)}
     separator = "_"
-    while any(f"{name}{separator}{part}" in taken for name, parts in learnt.items() for part in parts if part):
+    while any(f"{name}{separator}{part}" in taken for name, parts in learned.items() for part in parts if part):
         separator += "_"
     return separator

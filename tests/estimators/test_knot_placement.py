@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skdp.estimators.additive._knot_placement import FINEST, finest, hat_columns, place_knots, placed, refinement
 from skdp.preprocessing import AdditiveBasis, Schema
-from skdp.preprocessing._knot_placement import FINEST, finest, hat_columns, place_knots, placed, refinement
 
 FACTS = Schema.read(
     {

@@ -9,7 +9,7 @@ from seeded import fitted
 
 from skdp import DPGroupDROClassifier, DPLinearRegression, DPLogisticRegression, PrivacyLedger, SourceError
 from skdp.data import chunks, parquet
-from skdp.estimators import _learnt
+from skdp.estimators import _two_stages
 from skdp.preprocessing import LearnedSchema
 from skdp.privacy.data import summation
 
@@ -86,7 +86,7 @@ def test_groups_are_refused_before_the_table_is_read(frame, tmp_path, monkeypatc
     model = DPGroupDROClassifier(0.5, delta=1e-8, schema={"hour": "number"})
     with PrivacyLedger(tmp_path / "a.sqlite", epsilon=5.0, delta=1e-6) as ledger:
         with monkeypatch.context() as patch:
-            patch.setattr(_learnt, "loaded_cells", lambda *given: pytest.fail("the table was read"))
+            patch.setattr(_two_stages, "loaded_cells", lambda *given: pytest.fail("the table was read"))
             for call in (model.fit, model.plan):
                 with pytest.raises(TypeError, match=r"^DPGroupDROClassifier takes groups, .* LearnedSchema\(\)"):
                     call(table)

@@ -1,4 +1,4 @@
-"""Additive models of learnt schemas: the basis of learnt facts, its norms, reading a model, and the budget."""
+"""Additive models of learned schemas: the basis of learned facts, its norms, reading a model, and the budget."""
 
 import pickle
 
@@ -9,16 +9,16 @@ from marks import slow
 from seeded import fitted
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression
+from skdp.estimators.additive._knot_placement import finest, hat_columns, refinement
 from skdp.inspection import AdditiveDisplay
-from skdp.preprocessing import AdditiveBasis, Category, LearntScale, Number, Schema
-from skdp.preprocessing._knot_placement import finest, hat_columns, refinement
+from skdp.preprocessing import AdditiveBasis, Category, LearnedScale, Number, Schema
 
 N = 4000
-LEARNT = Schema(
+LEARNED = Schema(
     {
-        "hour": Number((0, 23), "linear", 11.5, LearntScale((0, 23), 11.5, integers=tuple(range(24)), mean_square=4 / 3)),
-        "income": Number((0, 1e6), "log", 0.0, LearntScale((0, 1e4), 0.0, unit=10.0, missing=True)),
-        "gain": Number((-1, 1), "sign", 0.0, LearntScale((-1, 1), 0.0)),
+        "hour": Number((0, 23), "linear", 11.5, LearnedScale((0, 23), 11.5, integers=tuple(range(24)), mean_square=4 / 3)),
+        "income": Number((0, 1e6), "log", 0.0, LearnedScale((0, 1e4), 0.0, unit=10.0, missing=True)),
+        "gain": Number((-1, 1), "sign", 0.0, LearnedScale((-1, 1), 0.0)),
         "age": Number((0, 100), "linear", None),
         "city": Category((), (17, 203), missing=True),
     },
@@ -30,7 +30,7 @@ HOSTILE = [np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, -0.0, 5e-324, 7, 7.5, 23
 
 def hostile(rng, n=600):
     cells = np.array(HOSTILE, dtype=object)
-    frame = pd.DataFrame({name: rng.choice(cells, n) for name in LEARNT.columns})
+    frame = pd.DataFrame({name: rng.choice(cells, n) for name in LEARNED.columns})
     return frame.assign(age=rng.uniform(-1e9, 1e9, n), city=rng.choice(["A", "B", "C", None, "", "bucket 17"], n))
 
 
@@ -54,7 +54,7 @@ def y(frame):
 @pytest.mark.parametrize("n_intervals", [0, 4])
 @pytest.mark.parametrize("length", [None, 0.5])
 def test_rows_of_hostile_cells_are_no_longer_than_stated(n_intervals, length, rng):
-    basis = AdditiveBasis(LEARNT, n_intervals, [("hour", "city"), ("income", "gain")], length=length)
+    basis = AdditiveBasis(LEARNED, n_intervals, [("hour", "city"), ("income", "gain")], length=length)
     rows = basis.transform(hostile(rng))
     norms = np.sqrt(rows.multiply(rows).sum(axis=1))
     assert rows.shape[1] == basis.n_features and np.isfinite(rows.data).all()
@@ -63,14 +63,14 @@ def test_rows_of_hostile_cells_are_no_longer_than_stated(n_intervals, length, rn
 
 
 def test_a_record_is_mapped_by_itself(rng):
-    basis, table = AdditiveBasis(LEARNT, 4), hostile(rng)
+    basis, table = AdditiveBasis(LEARNED, 4), hostile(rng)
     rows = basis.transform(table).toarray()
     for place in range(0, 600, 37):
         assert np.array_equal(basis.transform(table.iloc[[place]]).toarray()[0], rows[place])
 
 
-def test_blocks_of_learnt_columns():
-    basis = AdditiveBasis(LEARNT, 4, length=1.0)
+def test_blocks_of_learned_columns():
+    basis = AdditiveBasis(LEARNED, 4, length=1.0)
     by_name = {term.names[0]: term for term in basis.terms}
     table = pd.DataFrame({"hour": [5.0], "income": [np.nan], "gain": [-3.0], "age": [100.0], "city": [None]})
     row = basis.transform(table).toarray()[0]
@@ -84,7 +84,7 @@ def test_blocks_of_learnt_columns():
 
 @pytest.mark.parametrize("name", ["hour", "income", "gain"])
 def test_places_and_numbers_are_inverse(name):
-    facts = LEARNT.columns[name]
+    facts = LEARNED.columns[name]
     places = np.array([-1.0, 0.0, 1.0]) if facts.scale == "sign" else np.linspace(-1, 1, 21)
     numbers = facts.from_between(places)
     assert (np.diff(numbers) > 0).all()
@@ -92,7 +92,7 @@ def test_places_and_numbers_are_inverse(name):
 
 
 def test_released_knots_map_rows(rng):
-    coarse = AdditiveBasis(LEARNT, 4, [("hour", "city")])
+    coarse = AdditiveBasis(LEARNED, 4, [("hour", "city")])
     fine, table = finest(coarse), hostile(rng)
     mapped = (fine.transform(table) @ refinement(fine, coarse)).toarray()
     np.testing.assert_allclose(mapped, coarse.transform(table).toarray(), atol=1e-9)
@@ -130,14 +130,14 @@ def test_the_curve_of_integers_shows_them(frame, y):
 
 def test_monotone_columns_have_no_indicators(frame, y):
     model = fitted(DPAdditiveRegressor(10.0, adjacency="zero_out", monotone={"hour": 1, "height": 1}), frame, y)
-    assert model.schema_.columns["hour"].learnt.integers == ()
+    assert model.schema_.columns["hour"].learned.integers == ()
     rows = frame.head(24).assign(hour=np.linspace(-3, 26, 24), income=1.0, height=3e-6, city="B")
     assert (np.diff(model.explain(rows)[:, 0]) >= -1e-9).all()
     with pytest.raises(ValueError, match="a column of categories"):
         DPAdditiveRegressor(monotone={"city": 1}, schema="learn").fit(frame, y)
 
 
-def test_learnt_models_are_drawn(frame, y):
+def test_learned_models_are_drawn(frame, y):
     model = fitted(DPAdditiveRegressor(8.0, adjacency="zero_out", interactions=[("hour", "city")]), frame, y)
     figure = AdditiveDisplay.from_estimator(model).figure_
     texts = {label.get_text() for ax in figure.axes for label in ax.get_xticklabels()}
@@ -146,7 +146,7 @@ def test_learnt_models_are_drawn(frame, y):
 
 @pytest.mark.parametrize("type_", ["boolean", *slow(bool, float)])
 def test_two_values_are_drawn_as_two_bars(type_, frame, y):
-    """Where noise lets them be told from a range; what was learnt says so, and so does its schema as a file holds it."""
+    """Where noise lets them be told from a range; what was learned says so, and so does its schema as a file holds it."""
     X = frame[["height"]].assign(member=pd.Series(np.arange(N) % 3 == 0).astype(type_), codes=1.0 + (np.arange(N) % 2))
     if type_ == "boolean":
         X.loc[::7, "member"] = pd.NA

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skdp.estimators.additive._bins import bin_effects, bins_of, bins_of_values
 from skdp.preprocessing import AdditiveBasis, Schema
-from skdp.preprocessing._bins import bin_effects, bins_of, bins_of_values
 from skdp.privacy.data.bins import EDGES
 
 HOURS = [float(hour) for hour in range(24)]
@@ -58,7 +58,7 @@ def test_raw_predictions_of_columns_add_up_to_those_of_rows(basis, rng):
 
 
 def test_effects_are_those_at_the_centres_of_bins(basis, rng):
-    """Numbers lie at the middle of their bin, integers of a learnt schema add theirs, and missing cells lie at the centre."""
+    """Numbers lie at the middle of their bin, integers of a learned schema add theirs, and missing cells lie at the centre."""
     coef, bins = rng.normal(size=(2, basis.n_features)), bins_of(basis)
     effects = bin_effects(basis, bins, coef)
     n = MIDDLES.size

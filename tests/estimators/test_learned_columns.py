@@ -32,8 +32,8 @@ from skdp import (
     DPTabularRegressor,
     PrivacyLedger,
 )
-from skdp.estimators import _learnt
-from skdp.estimators._learnt import Learning
+from skdp.estimators import _two_stages
+from skdp.estimators._two_stages import Learning
 from skdp.preprocessing import LearnedSchema, Schema, from_schema
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
 from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
@@ -115,7 +115,7 @@ def test_one_fit_is_charged_once_and_exactly(frame, labels, tmp_path):
     assert len(ledger.entries) == 1
     entry = ledger.entries[0].spending
     assert entry.composition is not None and entry.epsilon == pytest.approx(1.0, rel=1e-8)
-    assert any("ColumnHistograms" in line for line in entry.schedule) and "learnt columns" in entry.schedule[-1]
+    assert any("ColumnHistograms" in line for line in entry.schedule) and "learned columns" in entry.schedule[-1]
 
 
 def refuse_release(monkeypatch):
@@ -167,7 +167,7 @@ def test_groups_are_checked_before_any_charge(frame, labels, monkeypatch):
 
 
 def test_a_constraint_of_a_fixed_number_of_coefficients_is_refused(frame, labels, monkeypatch):
-    """How many features are learnt is not known before the charge."""
+    """How many features are learned is not known before the charge."""
     refuse_release(monkeypatch)
     for size in (6, 7, 8):
         box = [(-1.0, 1.0)] * size
@@ -182,7 +182,7 @@ def test_constraints_hold_for_the_prepared_features(kind, frame, labels):
     assert np.abs(model.coef_).sum() <= 0.5 * (1 + 1e-9)
 
 
-def test_frames_with_stated_bounds_are_not_learnt(rng):
+def test_frames_with_stated_bounds_are_not_learned(rng):
     X = pd.DataFrame(rng.uniform(-1, 1, size=(1000, 2)), columns=["a", "b"])
     y = (X["a"].to_numpy() > 0).astype(int)
     for given in ({"data_norm": 1.5}, {"feature_bounds": 1.0}, {"solver": "svrg"}, {"delta": 0, "solver": "objective"}):
@@ -190,7 +190,7 @@ def test_frames_with_stated_bounds_are_not_learnt(rng):
     assert not hasattr(fitted(DPLogisticRegression(3.0), X.to_numpy(), y), "schema_")
 
 
-def test_an_array_is_learnt_where_that_is_asked_for(rng):
+def test_an_array_is_learned_where_that_is_asked_for(rng):
     X = np.column_stack([1e6 * rng.normal(size=N), 50 + rng.normal(size=N)])
     y = (X[:, 0] > 0).astype(int)
     model = fitted(DPLogisticRegression(3.0, adjacency="zero_out", schema="learn"), X, y)
@@ -199,7 +199,7 @@ def test_an_array_is_learnt_where_that_is_asked_for(rng):
         model.predict(X[:, :1])
 
 
-def test_the_learnt_schema_costs_nothing_the_next_time(frame, labels):
+def test_the_learned_schema_costs_nothing_the_next_time(frame, labels):
     model = fitted(DPLogisticRegression(3.0, adjacency="zero_out"), frame, labels)
     again = fitted(DPLogisticRegression(3.0, adjacency="zero_out", schema=model.schema_.to_dict()), frame, labels)
     assert again.privacy_report_.releases[0].query != "ColumnHistograms"
@@ -234,7 +234,7 @@ COMPLETE = {
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier, DPAdditiveClassifier, DPLinearRegression])
 def test_a_dict_that_describes_every_column_is_a_complete_schema(kind, frame, labels):
-    """Nothing is learnt, and the word for columns that are left out may be in a complete schema."""
+    """Nothing is learned, and the word for columns that are left out may be in a complete schema."""
     X, bounds = frame[list(COMPLETE)], {"target_bounds": (80, 120)} if hasattr(kind(), "target_bounds") else {}
     given = [
         fitted(kind(8.0, schema=schema, **bounds), X, target(kind, frame, labels))
@@ -242,7 +242,7 @@ def test_a_dict_that_describes_every_column_is_a_complete_schema(kind, frame, la
     ]
     for model in given:
         assert not any("Histograms" in line.query and "Column" in line.query for line in model.privacy_report_.releases)
-        assert model.privacy_report_.learnt is None and list(model.schema_.columns) == ["income", "city", "hour"]
+        assert model.privacy_report_.learned is None and list(model.schema_.columns) == ["income", "city", "hour"]
         np.testing.assert_array_equal(model.predict(X.drop(columns="height")), given[0].predict(X))
     assert kind(8.0, schema=COMPLETE, **bounds).plan(X).public["n_features"] == given[0].privacy_report_.public["n_features"]
 
@@ -257,7 +257,7 @@ def test_a_dict_that_describes_every_column_is_a_complete_schema(kind, frame, la
     ],
     ids=("linear", "inference", "tabular", "additive"),
 )
-def test_of_described_columns_the_range_of_the_target_is_learnt_alone(model, frame):
+def test_of_described_columns_the_range_of_the_target_is_learned_alone(model, frame):
     X, y = frame[list(COMPLETE)], 1000 + 9 * frame["hour"].to_numpy()
     model = fitted(clone(model), X, y)
     low, high = model.schema_.target_bounds
@@ -265,13 +265,13 @@ def test_of_described_columns_the_range_of_the_target_is_learnt_alone(model, fra
     assert model.predict(X).min() >= low and model.score(X, y) > 0.9
     counts = next(line for line in model.privacy_report_.releases if line.query == "ColumnHistograms")
     assert counts.clip_norm == 2  # a target counts as four columns
-    assert set(model.privacy_report_.learnt) - {"hardly_seen"} == {"y"} and model.privacy_report_.public["read_as"] == {}
+    assert set(model.privacy_report_.learned) - {"hardly_seen"} == {"y"} and model.privacy_report_.public["read_as"] == {}
     assert model.privacy_report_.spent.epsilon <= 8
 
 
 def test_the_report_has_the_limits_that_the_model_takes(frame, labels):
     model = fitted(DPLogisticRegression(0.5, schema="learn"), frame, labels)
-    stated = model.privacy_report_.learnt
+    stated = model.privacy_report_.learned
     for name, row in model.learnt_.items():
         assert stated[name] == ", ".join(f"{key} {value}" for key, value in row.items())
         if "low" in row:
@@ -279,20 +279,20 @@ def test_the_report_has_the_limits_that_the_model_takes(frame, labels):
 
 
 @pytest.mark.parametrize("model", (DPLogisticRegression(3.0), DPAdditiveClassifier(3.0)))
-def test_the_report_lists_nothing_that_was_learnt_as_public(model, frame, labels):
+def test_the_report_lists_nothing_that_was_learned_as_public(model, frame, labels):
     """Limits are values with noise, which the guarantee protects; so are the features that follow from them."""
     model = fitted(clone(model), frame, labels)
     report, limits = model.privacy_report_, [f"high {row['high']}" for row in model.learnt_.values() if "high" in row]
     content = json.loads(report.to_json())
-    assert limits and all(limit in " ".join(content["learnt"].values()) for limit in limits)
+    assert limits and all(limit in " ".join(content["learned"].values()) for limit in limits)
     assert not any(limit in json.dumps(content["public"]) for limit in (*limits, "bucket", "functions: "))
     for text, heading, following in (
-        (str(report), "Learnt from the records, with noise:", "Assumes"),
-        (report.to_html(), "<h2>Learnt from the records, with noise</h2>", "<h2>Assumptions"),
+        (str(report), "Learned from the records, with noise:", "Assumes"),
+        (report.to_html(), "<h2>Learned from the records, with noise</h2>", "<h2>Assumptions"),
     ):
         before, found, after = " ".join(text.split()).partition(heading)
         assert found and all(limit in after.partition(following)[0] and limit not in before for limit in limits)
-    assert "Learnt" not in str(model.plan(frame))
+    assert "Learned" not in str(model.plan(frame))
 
 
 def test_a_solver_whose_passes_follow_from_the_records(frame, labels):
@@ -339,11 +339,11 @@ def test_few_records_hear_no_less_than_with_a_schema(frame):
     """The records that a fit needs are those at the delta of so many records, and for both stages."""
     known = {"columns": {"height": {"kind": "number", "bounds": [0, 1]}, "hour": {"kind": "number", "bounds": [0, 23]}}}
     few = frame[["height", "hour"]][:3]
-    stated, learnt = (DPLogisticRegression(schema=schema).plan(few).needed for schema in (known, "learn"))
-    assert stated.n_samples < learnt.n_samples < 1.5 * stated.n_samples
-    enough = DPLogisticRegression(schema="learn").plan(frame[["height", "hour"]][: learnt.n_samples]).needed
-    assert enough.n_samples == learnt.n_samples and enough.epsilon == pytest.approx(1, rel=0.05)
-    with pytest.warns(LowSignalWarning, match=f"at epsilon=1 and n_samples=3: .* about {learnt.n_samples} records"):
+    stated, learned = (DPLogisticRegression(schema=schema).plan(few).needed for schema in (known, "learn"))
+    assert stated.n_samples < learned.n_samples < 1.5 * stated.n_samples
+    enough = DPLogisticRegression(schema="learn").plan(frame[["height", "hour"]][: learned.n_samples]).needed
+    assert enough.n_samples == learned.n_samples and enough.epsilon == pytest.approx(1, rel=0.05)
+    with pytest.warns(LowSignalWarning, match=f"at epsilon=1 and n_samples=3: .* about {learned.n_samples} records"):
         DPLogisticRegression(schema="learn").fit(few, [0, 1, 0])
 
 
@@ -407,14 +407,14 @@ def test_copies_of_the_estimator(frame, labels):
     assert np.array_equal(again.decision_function(frame), model.decision_function(frame))
 
 
-def test_a_learnt_schema_before_an_estimator_is_not_learnt_again(frame, labels):
+def test_a_learned_schema_before_an_estimator_is_not_learned_again(frame, labels):
     pipeline = make_pipeline(LearnedSchema(1.0), DPLogisticRegression(1.0, data_norm=1)).set_output(transform="pandas")
     assert not hasattr(fitted(pipeline, frame, labels)[-1], "schema_")
 
 
 def test_a_second_stage_with_other_releases_is_refused(frame, labels, monkeypatch):
-    """If what is learnt changed the kind of releases, the budget of both stages would not be what was charged."""
-    planned = _learnt._gaussian
+    """If what is learned changed the kind of releases, the budget of both stages would not be what was charged."""
+    planned = _two_stages._gaussian
     calls = []
 
     def once(plan):
@@ -423,7 +423,7 @@ def test_a_second_stage_with_other_releases_is_refused(frame, labels, monkeypatc
             return planned(plan)
         raise ValueError("cannot share a budget")
 
-    monkeypatch.setattr(_learnt, "_gaussian", once)
+    monkeypatch.setattr(_two_stages, "_gaussian", once)
     with pytest.raises(ValueError, match="cannot share"):
         DPLogisticRegression(3.0).fit(frame, labels)
     assert len(calls) == 4
@@ -435,7 +435,7 @@ def test_interruptions_say_that_the_budget_stays_spent(frame, labels, monkeypatc
         DPLogisticRegression(3.0).fit(frame, labels)
 
 
-def test_stated_facts_are_part_of_the_learnt_schema(frame):
+def test_stated_facts_are_part_of_the_learned_schema(frame):
     model = DPLogisticRegression(schema={"day": "ignore", "hour": {"kind": "number", "bounds": [0, 24]}})
     facts = Learning.of(model._task(), frame).facts
     assert list(facts.likely().columns) == ["height", "income", "hour", "gaps", "city"]
@@ -456,7 +456,7 @@ def test_a_skewed_column_has_two_features_of_a_linear_model_and_one_function_of_
         list(linear.prepared_features_) == ["rooms", "rooms_log", "age"] and linear.learnt_["rooms"]["scale"] == "linear and log"
     )
     logarithms = np.asarray(from_schema(linear.schema_).fit_transform(frame))[:, 1]
-    inside = frame["rooms"].between(*linear.schema_.columns["rooms"].learnt.core).to_numpy()
+    inside = frame["rooms"].between(*linear.schema_.columns["rooms"].learned.core).to_numpy()
     assert inside.mean() > 0.9 and (np.abs(logarithms[inside]) <= 1).all()
     assert np.corrcoef(logarithms, np.log(frame["rooms"]))[0, 1] > 0.97
     assert linear.schema_.n_features == 3 and Schema.read(linear.schema_.to_dict()) == linear.schema_
@@ -467,14 +467,14 @@ def test_a_skewed_column_has_two_features_of_a_linear_model_and_one_function_of_
     assert np.array_equal(*(model.predict(frame) for model in made)) and made[0].score(frame, y) > 0.9
 
 
-def test_an_additive_model_takes_nearer_limits_of_learnt_columns_alone(rng):
+def test_an_additive_model_takes_nearer_limits_of_learned_columns_alone(rng):
     """Noise puts the limits 4 cores away."""
     frame = pd.DataFrame({"a": rng.normal(size=N), "b": rng.normal(size=N)})
     stated = {"kind": "number", "bounds": [-9, 9], "core": [-1, 1]}
     y = frame["a"] + frame["b"]
     model = fitted(DPAdditiveRegressor(0.1, adjacency="zero_out", schema={"a": stated}, random_state=0), frame, y)
     a, b = model.schema_.columns.values()
-    assert a.bounds == (-9, 9) and b.learnt.core[1] < b.bounds[1] <= 2 * b.learnt.core[1]
+    assert a.bounds == (-9, 9) and b.learned.core[1] < b.bounds[1] <= 2 * b.learned.core[1]
     assert model.learnt_["b"]["high"] == b.bounds[1]
 
 
@@ -482,7 +482,7 @@ def test_an_additive_model_takes_nearer_limits_of_learnt_columns_alone(rng):
 @pytest.mark.parametrize("most, kind", ((20, int), (50, str)))
 @pytest.mark.parametrize("learns", (False, True))
 def test_many_labels_that_are_read_from_y_warn_once_before_the_charge(learns, most, kind):
-    """21 numbers or 51 texts, of an array and of a frame whose columns are learnt; not where classes or a schema state them."""
+    """21 numbers or 51 texts, of an array and of a frame whose columns are learned; not where classes or a schema state them."""
     labels = np.arange(most + 1) if kind is int else np.array([f"c{number:02}" for number in range(most + 1)])
     y = labels[np.arange(N) % (most + 1)]
     given = {} if learns else {"feature_bounds": 1.0}
@@ -505,7 +505,7 @@ def test_many_labels_that_are_read_from_y_warn_once_before_the_charge(learns, mo
 
 
 @pytest.mark.parametrize("kind", (DPLogisticRegression, LearnedSchema))
-def test_columns_of_which_nothing_is_learnt_warn_once_after_the_fit(kind):
+def test_columns_of_which_nothing_is_learned_warn_once_after_the_fit(kind):
     """Empty columns of text and of numbers; not those of a boolean type, and not what is known."""
     n = 20_000
     frame = pd.DataFrame({"id": pd.Series([None] * n, dtype=object), "a": np.arange(n) % 24, "none": np.full(n, np.nan)})
@@ -514,7 +514,7 @@ def test_columns_of_which_nothing_is_learnt_warn_once_after_the_fit(kind):
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         fitted(model, frame, frame["a"].to_numpy() > 12)
-    (told,) = [item for item in heard if "Nothing was learnt of" in str(item.message)]
+    (told,) = [item for item in heard if "Nothing was learned of" in str(item.message)]
     assert told.category is LowSignalWarning and "of ['id', 'none']:" in str(told.message)
     assert model.learnt_["truth"]["kind"] == "undetermined" and model.learnt_["a"]["kind"] == "integers"
     with warnings.catch_warnings():
@@ -541,7 +541,7 @@ def test_years_are_integers_though_they_are_far_from_zero(frame, rng):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", (DPLogisticRegression, DPLinearRegression, DPAdditiveRegressor))
-def test_a_frame_whose_names_are_numbers_is_learnt(kind, rng):
+def test_a_frame_whose_names_are_numbers_is_learned(kind, rng):
     """As an array with schema="learn": its columns have no names. One of numbers alone is taken for an array, with a warning."""
     X = pd.DataFrame({0: rng.normal(1e4, 1e3, N), 1: rng.choice(["a", "b"], N)})
     y = (X[0] > 1e4).astype(int) if kind is DPLogisticRegression else X[0] / 1e3 + (X[1] == "a")
@@ -574,19 +574,19 @@ def test_infinite_cells_count_as_missing(kind, cell, rng):
     "kind",
     (DPLogisticRegression, *slow(DPAdditiveClassifier, DPTabularClassifier)),
 )
-def test_a_report_says_that_a_given_schema_was_learnt_and_shows_all_of_it(kind, frame, labels):
+def test_a_report_says_that_a_given_schema_was_learned_and_shows_all_of_it(kind, frame, labels):
     """Whether it is given as an object or as JSON; what a fit learns itself is within its budget."""
-    learnt = fitted(kind(3.0, adjacency="zero_out"), frame, labels)
-    content = learnt.schema_.to_dict()
+    learned = fitted(kind(3.0, adjacency="zero_out"), frame, labels)
+    content = learned.schema_.to_dict()
     stated = "no parameter was computed from the data"
-    for report in (learnt.privacy_report_, kind(3.0, adjacency="zero_out").plan(frame)):
+    for report in (learned.privacy_report_, kind(3.0, adjacency="zero_out").plan(frame)):
         assert "schema" not in report.public and any(line.startswith(stated) for line in report.assumptions)
-    for given in (learnt.schema_, json.loads(json.dumps(content))):
+    for given in (learned.schema_, json.loads(json.dumps(content))):
         model = fitted(kind(3.0, adjacency="zero_out", schema=given), frame, labels)
-        assert model.schema_ == learnt.schema_
+        assert model.schema_ == learned.schema_
         for report in (model.privacy_report_, kind(3.0, adjacency="zero_out", schema=given).plan(len(frame))):
             assert report.to_dict()["public"]["schema"] == content
-            assert any("learnt from records by an earlier private fit" in line for line in report.assumptions)
+            assert any("learned from records by an earlier private fit" in line for line in report.assumptions)
             assert not any(line.startswith(stated) for line in report.assumptions)
             text, page = str(report).replace("\n              ", " "), html.unescape(report.to_html())
             for name, facts in content["columns"].items():
@@ -597,12 +597,12 @@ def test_a_report_says_that_a_given_schema_was_learnt_and_shows_all_of_it(kind, 
     assert any(line.startswith(stated) for line in kind(3.0, schema=known).plan(len(frame)).assumptions)
 
 
-def test_a_schema_that_is_learnt_in_part_is_said_to_be(frame, labels):
-    """Entries that an earlier fit has learnt, beside columns to learn: the earlier fit had a budget of its own."""
-    learnt = LearnedSchema(5.0).fit(frame).schema_.to_dict()["columns"]
-    for schema, said in (({"height": learnt["height"]}, True), ({"hour": {"kind": "number", "bounds": [0, 23]}}, False)):
+def test_a_schema_that_is_learned_in_part_is_said_to_be(frame, labels):
+    """Entries that an earlier fit has learned, beside columns to learn: the earlier fit had a budget of its own."""
+    learned = LearnedSchema(5.0).fit(frame).schema_.to_dict()["columns"]
+    for schema, said in (({"height": learned["height"]}, True), ({"hour": {"kind": "number", "bounds": [0, 23]}}, False)):
         text = " ".join(DPLogisticRegression(5.0, schema=schema).plan(frame).assumptions)
-        assert ("was learnt from records by an earlier private fit" in text) == said
+        assert ("was learned from records by an earlier private fit" in text) == said
         assert ("no other parameter was computed" in text) == said and ("no parameter was computed" in text) != said
 
 
