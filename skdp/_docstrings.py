@@ -1,12 +1,18 @@
-"""Fill names that follow from the package into docstrings."""
+"""Fill docstrings: names that follow from the package, and the texts of parameters and attributes that classes share."""
 
+import re
+import sys
 import textwrap
+from collections import ChainMap
 from collections.abc import Callable, Iterable
+from functools import cache
+from inspect import signature
 from typing import Any, TypeVar
 
-__all__ = ["fill_docstring", "quoted"]
+__all__ = ["complete_docstring", "fill_docstring", "quoted"]
 
 Documented = TypeVar("Documented", bound=Callable[..., Any])
+Kind = TypeVar("Kind", bound=type)
 WIDTH = 130  # of a line, as in the code
 
 
@@ -55,3 +61,49 @@ def quoted(names: Iterable[str]) -> str:
     """
     *most, last = (f'"{name}"' for name in names)
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def complete_docstring(kind: Kind) -> Kind:
+    """Add the texts that a class shares with others, each of which the docstring of one of its bases has.
+
+    *Parameters* gets an entry for each parameter of the constructor, *Attributes* one for each name that stands without a type,
+    such as ``n_iter_, schema_``.
+
+    Parameters
+    ----------
+    kind : type
+        The class. Its docstring has attributes.
+
+    Returns
+    -------
+    type
+        The same class.
+    """
+    if kind.__doc__:  # Python may leave docstrings out
+        summary, own = _sections(kind)
+        names = {"Parameters": [*signature(kind).parameters], "Attributes": ", ".join(_entries(own["Attributes"])).split(", ")}
+        described = {section: ChainMap(*(_described(base, section) for base in kind.__mro__)) for section in names}
+        filled = {section: "\n".join(described[section][name] for name in names[section]) for section in names}
+        sections = {**filled, **own, **filled}
+        kind.__doc__ = (
+            "\n\n".join([summary, *(f"{title}\n{'-' * len(title)}\n{body}" for title, body in sections.items())]) + "\n"
+        )
+    return kind
+
+
+@cache
+def _described(kind: type, section: str) -> dict[str, str]:
+    """Return the entries of the docstring of a class that have a type."""
+    return {name: entry for name, entry in _entries(_sections(kind)[1].get(section, "")).items() if " : " in entry}
+
+
+def _sections(kind: type) -> tuple[str, dict[str, str]]:
+    """Return what the docstring of a class has before its sections, and each of these by title."""
+    text = (kind.__doc__ or "").rstrip()
+    before, *parts = re.split(r"\n\n(\w[\w ]*)\n-+\n", text if sys.version_info >= (3, 13) else text.replace("\n    ", "\n"))
+    return before, dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _entries(section: str) -> dict[str, str]:
+    """Return the entries of a section by name."""
+    return {entry.split(" : ")[0]: entry for entry in re.split(r"\n(?=\S)", section)}

@@ -9,6 +9,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data_validation import Facts
+from skdp._docstrings import complete_docstring
 from skdp._validation import check_integer, check_number, shown
 from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._classifier import ClassificationTask, DPClassifier, check_two_classes
@@ -83,6 +84,7 @@ class AUCTask(ClassificationTask):
         }
 
 
+@complete_docstring
 class DPAUCMaximizer(DPClassifier):
     r"""Maximise the area under the ROC curve of a score for two classes, with differential privacy.
 
@@ -95,13 +97,8 @@ class DPAUCMaximizer(DPClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
         Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 (pure epsilon-DP) is not supported.
-    adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
-        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
         Algorithm. ``"standardized_gd"`` minimises the logistic loss; "auto" takes it for a linear score. "sgda", which "auto"
         takes for a network, and "privatediff" solve the least-squares saddle problem of [1]_; "moments" computes its solution in
@@ -124,13 +121,6 @@ class DPAUCMaximizer(DPClassifier):
         Strength of an L2 penalty, which excludes the intercept. If None, the solver sets it from public facts. "sgda" and
         "privatediff" penalise the variables they optimise: the coefficients of the standardised features, or all parameters of a
         network.
-    schema : "learn", path-like, dict, Schema or None, default=None
-        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
-        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
-        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learned. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
-        those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
-        data frame in memory, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
@@ -138,19 +128,9 @@ class DPAUCMaximizer(DPClassifier):
         its bounds, so that columns of different scales have the same influence; ``coef_`` is in the units of X. A model with an
         intercept also shifts each column whose bounds exclude zero, so that the nearer bound becomes zero. The penalty applies to
         the coefficients of the scaled columns. None takes X as it is.
-    data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X, or of the scaled columns if there are
-        ``feature_bounds``. The fit scales longer rows down to it. None means ``sqrt(n_features)``: rows of features in [-1, 1]
-        never exceed it, and rows of one-hot columns stay far below it. It must not be computed from the data.
     classes : array-like or None, default=None
         Both class labels; records of the second one, in sorted order, should score higher. None reads the label set from y; the
         guarantee then holds between tables with the same label set.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
-        the noise, which comes from the operating system's cryptographic generator.
-    verbose : int or None, default=None
-        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
-        prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------
@@ -164,28 +144,11 @@ class DPAUCMaximizer(DPClassifier):
         Released weights of "mlp", a matrix per layer, as in scikit-learn's MLPClassifier.
     intercepts_ : list of ndarray of shape (n_outputs,)
         Released biases of "mlp".
-    n_iter_ : int
-        Number of steps, which is public.
+    n_iter_
     privacy_spent_ : PrivacySpent
         ``(epsilon, delta)`` of this fit, by exact accounting, or by numerical accounting if the solver samples, as it does for
         networks.
-    privacy_report_ : PrivacyReport
-        The privacy report: guarantee, releases, noise and assumptions.
-    schema_ : Schema
-        The columns. Present only if a schema prepares the rows.
-    prepared_features_ : ndarray of str
-        Names of the prepared features, in the order of the coefficients. Present only if a schema prepares the rows.
-    hardly_seen_ : dict
-        Levels that no training record had, or so few that the releases do not tell their effect, by column, each with the largest
-        share of the records that may have it. They take the average effect of the column. Present only if a schema prepares the
-        rows, with noise.
-    learnt_ : dict
-        What was learned of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
-        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learned.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Column names. Present only if X has column names.
+    privacy_report_, schema_, prepared_features_, hardly_seen_, learnt_, n_features_in_, feature_names_in_
 
     Raises
     ------

@@ -95,6 +95,25 @@ class DPClassifier(ClassifierMixin, DPEstimator):
     """Base of the linear classifiers: one raw prediction for two classes, one per class for more.
 
     Subclasses declare the parameters ``classes`` and ``class_weight`` in addition to those of `DPEstimator`.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+        Whether to fit an intercept.
+    classes : array-like or None, default=None
+        All class labels. None reads the label set from y; the guarantee then holds between tables with the same label set.
+    class_weight : dict or None, default=None
+        Positive weight per class label; a label that is missing has weight 1. The weights must come from public knowledge, not
+        from y.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted class labels.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Released coefficients; one row for two classes.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Released intercept; zero if ``fit_intercept=False``.
     """
 
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+from skdp._docstrings import complete_docstring
 from skdp.constraints import Constraint, constraint_of
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
 from skdp.estimators._regressor import DPRegressor, RegressionTask
@@ -23,6 +24,7 @@ class ConstrainedRegressionTask(RegressionTask):
         return constraint_of(self.constraint, self.radius)
 
 
+@complete_docstring
 class DPConstrainedRegression(DPRegressor):
     r"""Linear regression over a set of coefficients, whose fitted model is differentially private.
 
@@ -34,14 +36,9 @@ class DPConstrainedRegression(DPRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
         Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 is pure epsilon-DP, which "frank_wolfe"
         supports.
-    adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
-        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
         Algorithm: a name from `skdp.solvers.SOLVERS` such as ``"frank_wolfe"``, or a solver object such as
         ``AcceleratedMirrorDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
@@ -62,13 +59,6 @@ class DPConstrainedRegression(DPRegressor):
         ``threshold`` is None and ``solver`` is "auto".
     alpha : float or None, default=0.0
         Strength of an additional L2 penalty. If None, the solver sets it from public facts.
-    schema : "learn", path-like, dict, Schema or None, default=None
-        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
-        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
-        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learned. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
-        those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
-        data frame in memory, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
@@ -79,53 +69,19 @@ class DPConstrainedRegression(DPRegressor):
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X. The fit scales longer rows down to it. None means the
         norm of the feature bounds, or ``sqrt(n_features)`` if there are none. It must not be computed from the data.
-    clip_norm : float or None, default=None
-        Bound on the norm of one record's gradient; smaller values add less noise and more bias. If None, the solver sets it.
     fit_intercept : bool, default=False
         Whether to fit an intercept, which is not constrained. "accmd" and "frank_wolfe" do not support it. Without one, y is not
         centred.
-    intercept_scaling : float, default=1.0
-        Constant appended to each row for the intercept, in the units of X; the noise grows with
-        ``sqrt(data_norm**2 + intercept_scaling**2)``.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
-        the noise, which comes from the operating system's cryptographic generator.
-    verbose : int or None, default=None
-        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
-        prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
         Released coefficients, in the set up to rounding.
-    intercept_ : float
-        Released intercept; zero if ``fit_intercept=False``.
+    intercept_
     target_bounds_ : tuple of float or None
         Range of the predictions; None if it was not given.
-    n_iter_ : int
-        Number of steps, which is public.
-    noise_multiplier_ : float
-        Standard deviation of the noise divided by the clip norm. Present only if the schedule has a single kind of Gaussian
-        release.
-    privacy_spent_ : PrivacySpent
-        ``(epsilon, delta)`` of this fit, by exact accounting.
-    privacy_report_ : PrivacyReport
-        The privacy report: guarantee, releases, noise and assumptions.
-    schema_ : Schema
-        The columns. Present only if a schema prepares the rows.
-    prepared_features_ : ndarray of str
-        Names of the prepared features, in the order of the coefficients. Present only if a schema prepares the rows.
-    hardly_seen_ : dict
-        Levels that no training record had, or so few that the releases do not tell their effect, by column, each with the largest
-        share of the records that may have it. They take the average effect of the column. Present only if a schema prepares the
-        rows, with noise.
-    learnt_ : dict
-        What was learned of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
-        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learned.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Column names. Present only if X has column names.
+    n_iter_, noise_multiplier_, privacy_spent_, privacy_report_, schema_, prepared_features_, hardly_seen_, learnt_
+    n_features_in_, feature_names_in_
 
     Raises
     ------
@@ -222,6 +178,7 @@ class ConstrainedClassificationTask(ProbabilisticTask):
         return constraint_of(self.constraint, self.radius)
 
 
+@complete_docstring
 class DPConstrainedClassifier(DPProbabilisticClassifier):
     r"""Logistic regression over a set of coefficients, whose fitted model is differentially private.
 
@@ -233,14 +190,9 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
         Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 is pure epsilon-DP, which "frank_wolfe"
         supports.
-    adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
-        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
         Algorithm: a name from `skdp.solvers.SOLVERS` such as ``"frank_wolfe"``, or a solver object such as
         ``AcceleratedMirrorDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
@@ -252,13 +204,6 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
         Size of a set given by its name, in log-odds per unit of X; not used for an object.
     alpha : float or None, default=0.0
         Strength of an additional L2 penalty. If None, the solver sets it from public facts.
-    schema : "learn", path-like, dict, Schema or None, default=None
-        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
-        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
-        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learned. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
-        those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
-        data frame in memory, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
@@ -269,57 +214,16 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X. The fit scales longer rows down to it. None means the
         norm of the feature bounds, or ``sqrt(n_features)`` if there are none. It must not be computed from the data.
-    clip_norm : float or None, default=None
-        Bound on the norm of one record's gradient; smaller values add less noise and more bias. If None, the solver sets it.
     fit_intercept : bool, default=False
         Whether to fit an intercept, which is not constrained. "accmd" and "frank_wolfe" do not support it.
-    intercept_scaling : float, default=1.0
-        Constant appended to each row for the intercept, in the units of X; the noise grows with
-        ``sqrt(data_norm**2 + intercept_scaling**2)``.
-    classes : array-like or None, default=None
-        All class labels. None reads the label set from y; the guarantee then holds between tables with the same label set.
-    class_weight : dict or None, default=None
-        Positive weight per class label; a label that is missing has weight 1. The weights must come from public knowledge, not
-        from y.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
-        the noise, which comes from the operating system's cryptographic generator.
-    verbose : int or None, default=None
-        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
-        prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Sorted class labels.
+    classes_
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Released coefficients, in the set up to rounding; one row for two classes.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Released intercept; zero if ``fit_intercept=False``.
-    n_iter_ : int
-        Number of steps, which is public.
-    noise_multiplier_ : float
-        Standard deviation of the noise divided by the clip norm. Present only if the schedule has a single kind of Gaussian
-        release.
-    privacy_spent_ : PrivacySpent
-        ``(epsilon, delta)`` of this fit, by exact accounting.
-    privacy_report_ : PrivacyReport
-        The privacy report: guarantee, releases, noise and assumptions.
-    schema_ : Schema
-        The columns. Present only if a schema prepares the rows.
-    prepared_features_ : ndarray of str
-        Names of the prepared features, in the order of the coefficients. Present only if a schema prepares the rows.
-    hardly_seen_ : dict
-        Levels that no training record had, or so few that the releases do not tell their effect, by column, each with the largest
-        share of the records that may have it. They take the average effect of the column. Present only if a schema prepares the
-        rows, with noise.
-    learnt_ : dict
-        What was learned of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
-        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learned.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Column names. Present only if X has column names.
+    intercept_, n_iter_, noise_multiplier_, privacy_spent_, privacy_report_, schema_, prepared_features_, hardly_seen_, learnt_
+    n_features_in_, feature_names_in_
 
     Raises
     ------

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from skdp._data_validation import Facts
+from skdp._docstrings import complete_docstring
 from skdp._progress import with_callbacks
 from skdp._table_types import is_lazy
 from skdp._validation import check_integer
@@ -67,6 +68,7 @@ class GroupDROTask(ProbabilisticTask):
         }
 
 
+@complete_docstring
 class DPGroupDROClassifier(DPProbabilisticClassifier):
     r"""Logistic regression for two classes that minimises the loss of the worst group, with differential privacy.
 
@@ -79,8 +81,6 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
         Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 (pure epsilon-DP) is not supported.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
@@ -90,13 +90,6 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         Algorithm: "sgda", which "auto" takes, "privatediff", or a solver object such as ``SGDA(300)``.
     alpha : float or None, default=None
         Strength of an L2 penalty on the coefficients of the standardised features, excluding the intercept. None means 0.
-    schema : "learn", path-like, dict, Schema or None, default=None
-        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
-        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
-        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learned. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
-        those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
-        data frame in memory, too, if neither of these two is given and the solver can share the budget.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
         Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
         pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
@@ -104,18 +97,8 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         its bounds, so that columns of different scales have the same influence; ``coef_`` is in the units of X. A model with an
         intercept also shifts each column whose bounds exclude zero, so that the nearer bound becomes zero. The penalty applies to
         the coefficients of the scaled columns. None takes X as it is.
-    data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X, or of the scaled columns if there are
-        ``feature_bounds``. The fit scales longer rows down to it. None means ``sqrt(n_features)``: rows of features in [-1, 1]
-        never exceed it, and rows of one-hot columns stay far below it. It must not be computed from the data.
     classes : array-like or None, default=None
         Both class labels. None reads the label set from y; the guarantee then holds between tables with the same label set.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
-        the noise, which comes from the operating system's cryptographic generator.
-    verbose : int or None, default=None
-        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
-        prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------
@@ -131,27 +114,10 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         Number of training records in each group, which is public.
     group_weights_ : ndarray of shape (n_groups,)
         Released weights v of the groups; the larger the weight, the more the group influenced the fit.
-    n_iter_ : int
-        Number of steps, which is public.
+    n_iter_
     privacy_spent_ : PrivacySpent
         ``(epsilon, delta)`` of this fit, by exact accounting, or by numerical accounting if the solver samples.
-    privacy_report_ : PrivacyReport
-        The privacy report: guarantee, releases, noise and assumptions.
-    schema_ : Schema
-        The columns. Present only if a schema prepares the rows.
-    prepared_features_ : ndarray of str
-        Names of the prepared features, in the order of the coefficients. Present only if a schema prepares the rows.
-    hardly_seen_ : dict
-        Levels that no training record had, or so few that the releases do not tell their effect, by column, each with the largest
-        share of the records that may have it. They take the average effect of the column. Present only if a schema prepares the
-        rows, with noise.
-    learnt_ : dict
-        What was learned of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
-        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learned.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Column names. Present only if X has column names.
+    privacy_report_, schema_, prepared_features_, hardly_seen_, learnt_, n_features_in_, feature_names_in_
 
     Raises
     ------

@@ -208,6 +208,19 @@ class InferenceMixin(IntervalMixin):
     """Adds ``inference=True`` to a linear model: intervals, contrasts, Wald tests and a summary, by post-processing alone.
 
     Subclasses declare the parameter ``inference`` and have `DPEstimator` as a further base.
+
+    Parameters
+    ----------
+    inference : bool, default=False
+        Whether the fit also releases what confidence intervals and tests need, within the same budget; with a ``schema`` of all
+        columns, ``feature_bounds`` or ``data_norm``. `summary`, `confidence_intervals`, `contrast`, `wald_test` and
+        `predict_interval` use it. The solver is then "inference", whose coefficients are not shrunk: they predict less well where
+        noise is large. A schema leaves numbers in their units, and codes categories relative to their first level.
+
+    Attributes
+    ----------
+    inference_ : Inference
+        The parts of the covariance of the coefficients. Present only after a fit for inference.
     """
 
     def confidence_intervals(self, level: float = 0.95, kind: str = "confidence") -> Any:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._docstrings import complete_docstring
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
 from skdp.estimators._inference import InferenceMixin, InferenceTask
 from skdp.estimators._plan import Plan
@@ -23,6 +24,7 @@ class LogisticTask(InferenceTask, ProbabilisticTask):
         return shrunk_indicators(self.row_schema, super().solved(plan, oracle, rng))
 
 
+@complete_docstring
 class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassifier):
     r"""Logistic regression whose fitted model is differentially private.
 
@@ -34,70 +36,29 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
         Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 is pure epsilon-DP, which "objective" and
         "output" support.
-    adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
-        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
-    solver : "auto", str or Solver, default="auto"
-        Algorithm: a name from `skdp.solvers.SOLVERS` such as ``"gd"``, or a solver object such as
-        ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     alpha : float or None, default=None
         Strength of the penalty, which excludes the intercept (only "objective" and "output" include it); ``1 / (C n_samples)`` in
         terms of scikit-learn's ``C``. 0 means no penalty. If None, the solver sets it from public facts.
     l1_ratio : float, default=0.0
         Share of the L1 norm in the penalty :math:`\alpha (\rho \|w\|_1 + (1 - \rho) \|w\|^2 / 2)`, in [0, 1]: 0 is L2, 1 is L1,
         and a value in between is an elastic net. If it is positive, "auto" takes "gd".
-    schema : "learn", path-like, dict, Schema or None, default=None
-        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes; they must not be
-        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
-        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learned. The fit prepares the rows by the schema: they have length at most 1, and the coefficients are
-        those of ``prepared_features_``. It takes the place of ``feature_bounds`` and ``data_norm``. None learns the columns of a
-        data frame in memory, too, if neither of these two is given and the solver can share the budget.
-    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
-        Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
-        pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
-        computed from the data. The fit clips the columns to these bounds and divides each column by the larger absolute value of
-        its bounds, so that columns of different scales have the same influence; ``coef_`` is in the units of X. A model with an
-        intercept also shifts each column whose bounds exclude zero, so that the nearer bound becomes zero. The penalty applies to
-        the coefficients of the scaled columns. The solver "skgd" does not scale columns: it sets its clip norms from the bounds.
-        None takes X as it is.
-    data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X, or of the scaled columns if there are
-        ``feature_bounds``. The fit scales longer rows down to it. None means ``sqrt(n_features)``: rows of features in [-1, 1]
-        never exceed it, and rows of one-hot columns stay far below it. It must not be computed from the data.
     clip_norm : float or None, default=None
         Bound on the norm of one record's gradient; smaller values add less noise and more bias. If None, the solver sets it
         ("standardized_gd" from its first release, "gd" from public facts).
-    fit_intercept : bool, default=True
-        Whether to fit an intercept.
     intercept_scaling : float, default=1.0
         Constant appended to each row for the intercept, in the units of X; the noise of "gd" and "sgd" grows with
         ``sqrt(data_norm**2 + intercept_scaling**2)``. "standardized_gd" sets its own constant.
     classes : array-like or None, default=None
         All class labels. None reads the label set from y; the guarantee then holds between tables with the same label set. Of two
         that are stated, the second is the event, whatever their order in ``classes_``.
-    class_weight : dict or None, default=None
-        Positive weight per class label; a label that is missing has weight 1. The weights must come from public knowledge, not
-        from y.
-    max_sample_weight : float or None, default=None
-        Public bound on the weights of records, which ``fit`` then takes as ``sample_weight``. Each weight is a private part of
-        its record; a larger one counts as the bound. The bound must not be computed from the data. None takes no weights.
     inference : bool, default=False
         Whether the fit also releases what confidence intervals and tests need, within the same budget; for two classes, with a
         ``schema`` of all columns, ``feature_bounds`` or ``data_norm``. `summary`, `confidence_intervals`, `contrast`, `wald_test`
         and `predict_interval` use it. The solver is then "inference", whose coefficients are not shrunk: they predict less well
         where noise is large. A schema leaves numbers in their units, and codes categories relative to their first level.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
-        the noise, which comes from the operating system's cryptographic generator.
-    verbose : int or None, default=None
-        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
-        prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------
@@ -106,36 +67,15 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
     event_ : object
         Class whose odds `summary`, `contrast` and `confidence_intervals` state: the second of two stated ``classes``, or else
         ``classes_[1]``. Present only for two classes.
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Released coefficients; one row for two classes.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Released intercept; zero if ``fit_intercept=False``.
-    inference_ : Inference
-        The parts of the covariance of the coefficients. Present only after a fit for inference.
+    coef_, intercept_, inference_
     n_iter_ : int
         Number of steps, which is public. Absent for "objective" and "output", whose number of steps depends on the data.
-    noise_multiplier_ : float
-        Standard deviation of the noise divided by the clip norm. Present only if the schedule has a single kind of Gaussian
-        release.
-    privacy_spent_ : PrivacySpent
-        ``(epsilon, delta)`` of this fit, by exact accounting.
-    privacy_report_ : PrivacyReport
-        The privacy report: guarantee, releases, noise and assumptions.
-    schema_ : Schema
-        The columns. Present only if a schema prepares the rows.
-    prepared_features_ : ndarray of str
-        Names of the prepared features, in the order of the coefficients. Present only if a schema prepares the rows.
+    noise_multiplier_, privacy_spent_, privacy_report_, schema_, prepared_features_
     hardly_seen_ : dict
         Levels that no training record had, or so few that the releases do not tell their effect, by column, each with the largest
         share of the records that may have it. They take the average effect of the column. Present only if a schema prepares the
         rows, with noise and without inference.
-    learnt_ : dict
-        What was learned of each column: kind, limits, scale, share of missing cells, and numbers of integers or categories.
-        ``pandas.DataFrame(learnt_).T`` is a table. Present only if columns were learned.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Column names. Present only if X has column names.
+    learnt_, n_features_in_, feature_names_in_
 
     Raises
     ------

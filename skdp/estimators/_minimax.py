@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from skdp._data_validation import Facts, TargetReader
+from skdp._docstrings import complete_docstring
 from skdp._progress import with_callbacks
 from skdp._validation import shown
 from skdp.estimators._base import DPEstimator
@@ -72,6 +73,7 @@ class MinimaxTask(Task):
         return "every target, where there are any, is a finite number"
 
 
+@complete_docstring
 class DPMinimax(DPEstimator):
     r"""Solve a user-defined saddle problem with differential privacy.
 
@@ -84,13 +86,8 @@ class DPMinimax(DPEstimator):
     ----------
     saddle : SaddleProblem or callable
         The problem, or a function that returns it for a given number of features.
-    epsilon : float, default=1.0
-        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
     delta : float or None, default=None
         Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 (pure epsilon-DP) is not supported.
-    adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
-        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     solver : "auto", str or Solver, default="auto"
         Algorithm: "sgda", which "auto" takes, "privatediff", or a solver object such as ``PrivateDiff(200, batch_size=512)``.
     alpha : float or None, default=None
@@ -98,12 +95,6 @@ class DPMinimax(DPEstimator):
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X. The fit scales longer rows down to it. None means
         ``sqrt(n_features)``: rows of features in [-1, 1] never exceed it. It must not be computed from the data.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
-        the noise, which comes from the operating system's cryptographic generator.
-    verbose : int or None, default=None
-        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
-        prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------
@@ -115,12 +106,7 @@ class DPMinimax(DPEstimator):
         Number of primal steps, which is public.
     privacy_spent_ : PrivacySpent
         ``(epsilon, delta)`` of this fit, by exact or numerical accounting.
-    privacy_report_ : PrivacyReport
-        The privacy report: guarantee, releases, noise and assumptions.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Column names. Present only if X has column names.
+    privacy_report_, n_features_in_, feature_names_in_
 
     Raises
     ------

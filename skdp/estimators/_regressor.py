@@ -235,6 +235,18 @@ class DPRegressor(RegressorMixin, DPEstimator):
     The solver's unit of y is half the width of ``target_bounds``, around their middle; without bounds it is the threshold of the
     loss. Subclasses declare the parameter ``target_bounds`` in addition to those of `DPEstimator`, and some ``loss`` and
     ``threshold``.
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. Without one, y is not centred.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Released coefficients.
+    intercept_ : float
+        Released intercept; zero if ``fit_intercept=False``.
     """
 
     @abstractmethod

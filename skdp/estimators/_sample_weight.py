@@ -17,6 +17,12 @@ class WeightedMixin:
 
     ``sample_weight`` is no named parameter of ``fit``: without a bound it is refused, and scikit-learn's meta-estimators take
     the name for a promise. AdaBoost, for one, computes weights of a record from all others. Metadata routing passes it on.
+
+    Parameters
+    ----------
+    max_sample_weight : float or None, default=None
+        Public bound on the weights of records, which ``fit`` then takes as ``sample_weight``. Each weight is a private part of
+        its record; a larger one counts as the bound. The bound must not be computed from the data. None takes no weights.
     """
 
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sample_weight": None}

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdp._data_validation import quoting_no_data
+from skdp._docstrings import complete_docstring
 from skdp._table_types import as_table, is_dask, is_lazy
 from skdp.data._dask import table_of
 from skdp.estimators._choice import Choice
@@ -62,7 +63,17 @@ SHARED = frozenset(  # what a fitted estimator has of the one that was chosen
 
 
 class TabularModel(ColumnModel):
-    """Base of estimators that fit another one, which public facts choose."""
+    """Base of estimators that fit another one, which public facts choose.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator that was chosen, with attributes of its own.
+    learnt_ : dict
+        What was learned of each column. Present only if columns were learned.
+    privacy_report_ : PrivacyReport
+        The privacy report, with the choice and its reason.
+    """
 
     _refused = BoostedModel._refused
     _boosted: ClassVar[Any]
@@ -210,6 +221,7 @@ class TabularModel(ColumnModel):
         return self.estimator_
 
 
+@complete_docstring
 class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticClassifier):
     r"""The classifier to start with: differentially private, with nothing to describe or to tune.
 
@@ -218,60 +230,9 @@ class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticCla
     which are public, so the choice costs nothing. What is not given about the columns of a data frame is learned within the same
     budget. The report states what was chosen and why.
 
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
-    delta : float or None, default=None
-        Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
-    adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
-        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
-    schema : "learn", path-like, dict, Schema or None, default=None
-        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
-        numbers, "log" for amounts with a long tail, categories. With a key "columns", it ignores other columns. It must not be
-        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
-        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learned. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
-        ``data_norm`` is given, or the solver cannot share the budget. A table in partitions, such as one of Parquet files, needs
-        "learn".
-    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
-        Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
-        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
-        for arrays) to a number or a pair. None means 1 and warns. Values outside the bounds are clipped to them. They must not be
-        computed from the data.
-    classes : array-like of shape (n_classes,) or None, default=None
-        Class labels, which are public. None takes the labels in the schema. If there are none, they are read from y, and the
-        guarantee then holds between tables with the same label set.
-    class_weight : dict or None, default=None
-        Public weight per class label, by which a record's loss is multiplied; 1 for other labels. A fit with trees needs no
-        weights: it adds their logarithms to the log-odds, where the weighted loss of all functions is least. "balanced" would
-        read y and is refused.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
-        the noise, which comes from the operating system's cryptographic generator.
-    verbose : int or None, default=None
-        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
-        prints one line per release, and partitions done where a pass takes long.
-
     Attributes
     ----------
-    estimator_ : estimator
-        The fitted estimator that was chosen, with attributes of its own.
-    classes_ : ndarray of shape (n_classes,)
-        Sorted class labels.
-    privacy_spent_ : PrivacySpent
-        ``(epsilon, delta)`` of this fit, by exact accounting.
-    privacy_report_ : PrivacyReport
-        The privacy report, with the choice and its reason.
-    schema_ : Schema
-        The columns. Present only with a schema, or if they were learned.
-    learnt_ : dict
-        What was learned of each column. Present only if columns were learned.
-    n_features_in_ : int
-        Number of columns: those of the schema where there is one.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Column names. Present only if X has column names.
+    estimator_, classes_, privacy_spent_, privacy_report_, schema_, learnt_, n_features_in_, feature_names_in_
 
     Raises
     ------
@@ -330,6 +291,7 @@ class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticCla
         self.verbose = verbose
 
 
+@complete_docstring
 class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
     r"""The regressor to start with: differentially private, with nothing to describe or to tune.
 
@@ -340,55 +302,14 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
-    delta : float or None, default=None
-        Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
-    adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
-        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
         must not be computed from the data. None takes the range in ``schema``, or learns it, inside the budget, together with the
         columns of a data frame. For an array it means (-1, 1) and warns.
-    schema : "learn", path-like, dict, Schema or None, default=None
-        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
-        numbers, "log" for amounts with a long tail, categories. With a key "columns", it ignores other columns. It must not be
-        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
-        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learned. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
-        ``data_norm`` is given, or the solver cannot share the budget. A table in partitions, such as one of Parquet files, needs
-        "learn".
-    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
-        Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
-        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
-        for arrays) to a number or a pair. None means 1 and warns. Values outside the bounds are clipped to them. They must not be
-        computed from the data.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
-        the noise, which comes from the operating system's cryptographic generator.
-    verbose : int or None, default=None
-        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
-        prints one line per release, and partitions done where a pass takes long.
 
     Attributes
     ----------
-    estimator_ : estimator
-        The fitted estimator that was chosen, with attributes of its own.
-    target_bounds_ : tuple of float
-        The range of predictions.
-    privacy_spent_ : PrivacySpent
-        ``(epsilon, delta)`` of this fit, by exact accounting.
-    privacy_report_ : PrivacyReport
-        The privacy report, with the choice and its reason.
-    schema_ : Schema
-        The columns. Present only with a schema, or if they were learned.
-    learnt_ : dict
-        What was learned of each column. Present only if columns were learned.
-    n_features_in_ : int
-        Number of columns: those of the schema where there is one.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Column names. Present only if X has column names.
+    estimator_, target_bounds_, privacy_spent_, privacy_report_, schema_, learnt_, n_features_in_, feature_names_in_
 
     Raises
     ------

@@ -35,7 +35,45 @@ ONE_CLASS = " Where nearly all records have one class, the log-odds are not iden
 
 
 class ColumnModel(DPEstimator):
-    """Base of estimators of the columns of a dense table, which may be text."""
+    """Base of estimators of the columns of a dense table, which may be text.
+
+    Parameters
+    ----------
+    schema : "learn", path-like, dict, Schema or None, default=None
+        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
+        numbers, "log" for amounts with a long tail, categories. With a key "columns", it ignores other columns. It must not be
+        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
+        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
+        and the others are learned. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
+        ``data_norm`` is given, or the solver cannot share the budget. A table in partitions, such as one of Parquet files, needs
+        "learn".
+    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
+        Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
+        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
+        for arrays) to a number or a pair. None means 1 and warns. Values outside the bounds are clipped to them. They must not be
+        computed from the data.
+    classes : array-like of shape (n_classes,) or None, default=None
+        Class labels, which are public. None takes the labels in the schema. If there are none, they are read from y, and the
+        guarantee then holds between tables with the same label set.
+    class_weight : dict or None, default=None
+        Public weight per class label, by which a record's loss is multiplied; 1 for other labels. A fit with trees needs no
+        weights: it adds their logarithms to the log-odds, where the weighted loss of all functions is least. "balanced" would
+        read y and is refused.
+    target_bounds : pair of float or None, default=None
+        Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
+        must not be computed from the data. None takes the range in ``schema``; without a schema it means (-1, 1) and warns.
+
+    Attributes
+    ----------
+    target_bounds_ : tuple of float
+        The range of predictions.
+    schema_ : Schema
+        The columns. Present only with a schema, or if they were learned.
+    n_features_in_ : int
+        Number of columns: those of the schema where there is one.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Column names. Present only if X has column names.
+    """
 
     schema: Any
 
@@ -57,6 +95,40 @@ class AdditiveModel(ColumnModel):
 
     Subclasses declare the parameters ``schema``, ``feature_bounds``, ``interactions`` and ``knots`` in addition to those of
     `DPEstimator`.
+
+    Parameters
+    ----------
+    interactions : list of pair of str or int, default=()
+        Pairs of columns, by name or position, whose joint effect the model includes. Each pair adds the products of the hats or
+        indicators of its two columns, and every product adds noise: name only a few pairs that are known to matter.
+    monotone : dict or None, default=None
+        Columns of numbers, by name or position, whose function may only rise (1) or only fall (-1). Isotonic regression makes the
+        released function monotone, at no cost in budget; functions of pairs stay unchanged.
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a record's scaled numbers (in [-1, 1], 0 at zero or at the nearest bound) and
+        indicators together. The fit scales longer records down to it. None means ``sqrt(n_categories + n_numbers / 3 + 0.6 *
+        sqrt(n_numbers))``, which one record in 40 exceeds if the numbers are spread evenly. No record exceeds
+        ``sqrt(n_columns)``. It must not be computed from the data.
+    clip_norm : float or None, default=None
+        Bound on the norm of one record's gradient. If None, the solver sets it.
+    inference : bool, default=False
+        Whether the fit releases, within the same epsilon, what confidence bands and tests of the population need: `bands`,
+        `column_tests` and `predict_interval` use it. The functions then have few knots, so that the budget identifies them, and
+        are not smoothed: they predict less well. It needs bounds and categories of all columns from public knowledge. Errors of
+        a number count as symmetric: with skewed ones, such as costs, bands are not for the mean.
+
+    Attributes
+    ----------
+    intercept_ : float
+        Released intercept.
+    basis_ : AdditiveBasis
+        The basis functions, with public or released knots; ``terms`` lists the coefficients of each column.
+    noise_ : CoefficientNoise
+        Noise of the coefficients. Present only if the solver reports it.
+    inference_ : Inference
+        The parts of the covariance of the coefficients. Present only after a fit for inference.
+    shape_functions_ : dict of ShapeFunction
+        The function of each column, with a band for the noise, or after a fit for inference with a confidence band.
     """
 
     _refused: ClassVar[dict[str, str]] = {

@@ -21,7 +21,28 @@ __all__ = ["BoostedModel"]
 
 
 class BoostedModel(AdditiveModel):
-    """Base of gradient boosting. Its additive part has no parameters beside the columns: public facts choose the rest."""
+    """Base of gradient boosting. Its additive part has no parameters beside the columns: public facts choose the rest.
+
+    Attributes
+    ----------
+    basis_ : AdditiveBasis
+        The basis functions of the additive part.
+    coef_ : ndarray
+        Released coefficients of these functions.
+    trees_ : Trees or None
+        The trees: columns and sides of their splits, and what their leaves add to the raw prediction. None if public facts chose
+        the additive model alone.
+    shape_functions_ : dict of ShapeFunction
+        The partial dependence of each column, with a band for the noise.
+    feature_importances_ : ndarray of shape (``n_features_in_``,)
+        Share of each column in the variance of raw predictions, with half of its interactions, from releases.
+    interactions_ : dict of float
+        Strength of the interaction of each pair of columns, the strongest first; empty without trees.
+    baseline_ : ndarray of shape (n_outputs,)
+        Raw prediction of an average record, to which `explain` adds.
+    n_iter_ : int
+        Number of steps of the additive part, which is public.
+    """
 
     monotone: Any = None
     _refused: ClassVar[dict[str, str]] = {

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skdp._docstrings import complete_docstring
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask, probabilities
 from skdp.estimators._regressor import DPRegressor, RegressionTask
 from skdp.estimators._unsupported import explain_refusals
@@ -101,6 +102,7 @@ class BoostedClassificationTask(BoostedTask, ProbabilisticTask):
         return intervals_for_classes(signal * self._share(signal, len(basis.facts.columns)) ** 0.5, basis)
 
 
+@complete_docstring
 class DPGradientBoostingClassifier(StagedClassification, BoostedModel, DPProbabilisticClassifier):
     r"""Gradient boosting for classes whose fitted model is differentially private, and which finds interactions by itself.
 
@@ -111,77 +113,15 @@ class DPGradientBoostingClassifier(StagedClassification, BoostedModel, DPProbabi
     With too few records for trees, which public facts decide, the fit is that of `DPAdditiveClassifier`, and the report says
     so. For more than two classes, each tree adds to the raw predictions of all classes.
 
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
-    delta : float or None, default=None
-        Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
-    adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
-        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
-    schema : "learn", path-like, dict, Schema or None, default=None
-        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
-        numbers, "log" for amounts with a long tail, categories. With a key "columns", it ignores other columns. It must not be
-        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
-        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learned. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
-        ``data_norm`` is given, or the solver cannot share the budget. A table in partitions, such as one of Parquet files, needs
-        "learn".
-    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
-        Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
-        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
-        for arrays) to a number or a pair. None means 1 and warns. Values outside the bounds are clipped to them. They must not be
-        computed from the data.
-    classes : array-like of shape (n_classes,) or None, default=None
-        Class labels, which are public. None takes the labels in the schema. If there are none, they are read from y, and the
-        guarantee then holds between tables with the same label set.
-    class_weight : dict or None, default=None
-        Public weight per class label, by which a record's loss is multiplied; 1 for other labels. A fit with trees needs no
-        weights: it adds their logarithms to the log-odds, where the weighted loss of all functions is least. "balanced" would
-        read y and is refused.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
-        the noise, which comes from the operating system's cryptographic generator.
-    verbose : int or None, default=None
-        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
-        prints one line per release, and partitions done where a pass takes long.
-
     Attributes
     ----------
-    trees_ : Trees or None
-        The trees: columns and sides of their splits, and what their leaves add to the raw prediction. None if public facts chose
-        the additive model alone.
-    feature_importances_ : ndarray of shape (``n_features_in_``,)
-        Share of each column in the variance of raw predictions, with half of its interactions, from releases.
-    shape_functions_ : dict of ShapeFunction
-        The partial dependence of each column, with a band for the noise.
-    interactions_ : dict of float
-        Strength of the interaction of each pair of columns, the strongest first; empty without trees.
-    baseline_ : ndarray of shape (n_outputs,)
-        Raw prediction of an average record, to which `explain` adds.
-    basis_ : AdditiveBasis
-        The basis functions of the additive part.
-    coef_ : ndarray
-        Released coefficients of these functions.
+    trees_, feature_importances_, shape_functions_, interactions_, baseline_, basis_, coef_
     intercept_ : ndarray
         Released intercept.
-    classes_ : ndarray of shape (n_classes,)
-        Sorted class labels.
-    n_iter_ : int
-        Number of steps of the additive part, which is public.
-    privacy_spent_ : PrivacySpent
-        ``(epsilon, delta)`` of this fit, by exact accounting.
-    privacy_report_ : PrivacyReport
-        The privacy report: guarantee, releases, noise and assumptions.
-    schema_ : Schema
-        The columns. Present only with a schema, or if they were learned.
+    classes_, n_iter_, privacy_spent_, privacy_report_, schema_
     learnt_ : dict
         What was learned of each column, as for `DPAdditiveClassifier`. Present only if columns were learned.
-    n_features_in_ : int
-        Number of columns: those of the schema where there is one.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Column names. Present only if X has column names.
+    n_features_in_, feature_names_in_
 
     Raises
     ------
@@ -250,6 +190,7 @@ class BoostedRegressionTask(BoostedTask, RegressionTask):
         return intervals_for_numbers(signal * self._share(signal, len(basis.facts.columns)) ** 0.5, basis)
 
 
+@complete_docstring
 class DPGradientBoostingRegressor(StagedRegression, BoostedModel, DPRegressor):
     r"""Gradient boosting for numbers whose fitted model is differentially private, and which finds interactions by itself.
 
@@ -260,73 +201,13 @@ class DPGradientBoostingRegressor(StagedRegression, BoostedModel, DPRegressor):
     With too few records for trees, which public facts decide, the fit is that of `DPAdditiveRegressor`, and the report says
     so.
 
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy parameter, positive; smaller values are more private. ``float("inf")`` adds no noise and warns.
-    delta : float or None, default=None
-        Privacy parameter, positive and at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``.
-    adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
-        ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
-    target_bounds : pair of float or None, default=None
-        Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
-        must not be computed from the data. None takes the range in ``schema``; without a schema it means (-1, 1) and warns.
-    schema : "learn", path-like, dict, Schema or None, default=None
-        Public facts about the columns of a data frame, in the form that `skdp.preprocessing.from_schema` takes: bounds of
-        numbers, "log" for amounts with a long tail, categories. With a key "columns", it ignores other columns. It must not be
-        computed from the data. "learn" learns the columns with 2 to 10 % of the squared budget, as
-        `skdp.preprocessing.LearnedSchema` does. A dict of some columns alone, such as ``{"hour": "category"}``, describes these,
-        and the others are learned. None learns the columns of a data frame in memory, too, unless ``feature_bounds`` or
-        ``data_norm`` is given, or the solver cannot share the budget. A table in partitions, such as one of Parquet files, needs
-        "learn".
-    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
-        Without a schema, all columns are numbers, and these are their public bounds, in the units of X: a number B for
-        ``|x_ij| <= B``, a pair (low, high) for all columns, one pair per column, or a dict from every column name (x0, x1, ...
-        for arrays) to a number or a pair. None means 1 and warns. Values outside the bounds are clipped to them. They must not be
-        computed from the data.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of the choices that need no secrecy: initial weights, public blocks and the order of a single pass. It never seeds
-        the noise, which comes from the operating system's cryptographic generator.
-    verbose : int or None, default=None
-        None shows a progress bar on a terminal if the fit takes more than 3 seconds; 0 shows nothing; 1 prints about ten lines; 2
-        prints one line per release, and partitions done where a pass takes long.
-
     Attributes
     ----------
-    trees_ : Trees or None
-        The trees: columns and sides of their splits, and what their leaves add to the raw prediction. None if public facts chose
-        the additive model alone.
-    feature_importances_ : ndarray of shape (``n_features_in_``,)
-        Share of each column in the variance of raw predictions, with half of its interactions, from releases.
-    shape_functions_ : dict of ShapeFunction
-        The partial dependence of each column, with a band for the noise.
-    interactions_ : dict of float
-        Strength of the interaction of each pair of columns, the strongest first; empty without trees.
-    baseline_ : ndarray of shape (n_outputs,)
-        Raw prediction of an average record, to which `explain` adds.
-    basis_ : AdditiveBasis
-        The basis functions of the additive part.
-    coef_ : ndarray
-        Released coefficients of these functions.
-    intercept_ : float
-        Released intercept.
-    target_bounds_ : tuple of float
-        The range of predictions.
-    n_iter_ : int
-        Number of steps of the additive part, which is public.
-    privacy_spent_ : PrivacySpent
-        ``(epsilon, delta)`` of this fit, by exact accounting.
-    privacy_report_ : PrivacyReport
-        The privacy report: guarantee, releases, noise and assumptions.
-    schema_ : Schema
-        The columns. Present only with a schema, or if they were learned.
+    trees_, feature_importances_, shape_functions_, interactions_, baseline_, basis_, coef_, intercept_, target_bounds_, n_iter_
+    privacy_spent_, privacy_report_, schema_
     learnt_ : dict
         What was learned of each column, as for `DPAdditiveRegressor`. Present only if columns were learned.
-    n_features_in_ : int
-        Number of columns: those of the schema where there is one.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Column names. Present only if X has column names.
+    n_features_in_, feature_names_in_
 
     Raises
     ------
