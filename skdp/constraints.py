@@ -1,4 +1,4 @@
-"""Provides constraint sets of the coefficients: projection, linear minimisation, size, mirror map; they see no data."""
+"""Provide constraint sets of the coefficients: projection, linear minimisation, size, mirror map; they see no data."""
 
 import math
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-r"""Provides mirror maps: convex functions whose Bregman distances suit the geometry of a constraint set; they see no data.
+r"""Provide mirror maps: convex functions whose Bregman distances suit the geometry of a constraint set; they see no data.
 
 A mirror map :math:`\psi` [1]_ of a set has a norm in which it is 1-strongly convex on the set [2]_:
 :math:`B(z, z') = \psi(z) - \psi(z') - \langle \nabla\psi(z'), z - z' \rangle \ge \|z - z'\|^2 / 2`. A function with another

@@ -1,4 +1,4 @@
-"""Computes value, gradient and proximal step of penalties on the coefficients; it sees no data."""
+"""Compute value, gradient and proximal step of penalties on the coefficients; it sees no data."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Draws the coordinates that a step of coordinate descent moves: random sets, independent of the data."""
+"""Draw the coordinates that a step of coordinate descent moves: random sets, independent of the data."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Provides scorers: one raw score per row, and its gradients in the scorer's parameters, as factors."""
+"""Provide scorers: one raw score per row, and its gradients in the scorer's parameters, as factors."""
 
 import math
 from abc import ABC, abstractmethod

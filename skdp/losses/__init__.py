@@ -1,4 +1,4 @@
-"""Provides pointwise losses of the raw prediction: value, derivative, constants.
+"""Provide pointwise losses of the raw prediction: value, derivative, constants.
 
 Raw predictions have the shape (m, n_outputs). Labels are class numbers 0, 1, ..., n_classes - 1. For regression they are targets:
 in [-1, 1] for the squared loss, vectors in the unit ball for several targets, any finite numbers for losses of bounded slope.

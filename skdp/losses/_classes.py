@@ -1,4 +1,4 @@
-"""Computes the logistic loss and the cross-entropy of class labels."""
+"""Compute the logistic loss and the cross-entropy of class labels."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Computes the losses of numbers with a kink: convex, of bounded slope, not smooth."""
+"""Compute the losses of numbers with a kink: convex, of bounded slope, not smooth."""
 
 import math
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Computes losses that fall with the margin: those of linear support vector machines, and a proper one of bounded slope."""
+"""Compute losses that fall with the margin: those of linear support vector machines, and a proper one of bounded slope."""
 
 import math
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Computes the squared loss and robust losses of numbers."""
+"""Compute the squared loss and robust losses of numbers."""
 
 import math
 from abc import ABC, abstractmethod

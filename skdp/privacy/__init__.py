@@ -1,4 +1,4 @@
-"""Makes fits private: budgets, schedules, queries, noise, accounting, ledgers and reports.
+"""Make fits private: budgets, schedules, queries, noise, accounting, ledgers and reports.
 
 Nothing here imports from the rest of the package.
 """

@@ -1,4 +1,4 @@
-"""Checks the privacy parameters of one fit: epsilon, delta and adjacency."""
+"""Check the privacy parameters of one fit: epsilon, delta and adjacency."""
 
 import math
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ ADJACENCIES = {
 
 @dataclass(frozen=True)
 class Budget:
-    """States what one fit may spend.
+    """State what one fit may spend.
 
     Parameters
     ----------

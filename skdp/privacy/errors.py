@@ -1,4 +1,4 @@
-"""Defines the exceptions and warnings about the privacy guarantee."""
+"""Define the exceptions and warnings about the privacy guarantee."""
 
 import re
 import reprlib
@@ -75,26 +75,26 @@ class SourceError(PrivacyAccountingError):
 
 
 class LowSignalWarning(UserWarning):
-    """Warns that the noise is large: the model is probably a constant or lacks a part, or a column or an interval stays unknown.
+    """Warn that the noise is large: the model is probably a constant or lacks a part, or a column or an interval stays unknown.
 
     What concerns the model is computed from public facts before the fit is charged, the rest from releases.
     """
 
 
 class NotPrivateWarning(UserWarning):
-    """Warns that the model is fitted without noise (``epsilon=inf``) and has no guarantee."""
+    """Warn that the model is fitted without noise (``epsilon=inf``) and has no guarantee."""
 
 
 class TableWarning(UserWarning):
-    """Warns how a fit will read the columns of a table, from public facts alone, before anything is charged."""
+    """Warn how a fit will read the columns of a table, from public facts alone, before anything is charged."""
 
 
 class WeakPrivacyWarning(UserWarning):
-    """Warns that the guarantee holds but promises little: ``epsilon > 10`` or ``delta >= 1 / n_samples``."""
+    """Warn that the guarantee holds but promises little: ``epsilon > 10`` or ``delta >= 1 / n_samples``."""
 
 
 class OutsideGuaranteeWarning(UserWarning):
-    """Warns that something the user attached to the fit reads the training data without noise."""
+    """Warn that something the user attached to the fit reads the training data without noise."""
 
 
 def shown(value: Any) -> str:
@@ -104,7 +104,7 @@ def shown(value: Any) -> str:
 
 
 class Silence:
-    """Silences all warnings but those of `warn`, as long as any thread of the process is inside.
+    """Silence all warnings but those of `warn`, as long as any thread of the process is inside.
 
     One filter is put in front of those of the user, and taken out by the last thread that leaves. So threads that enter and
     leave in any order leave the filters as they were, which `warnings.catch_warnings` in each of them would not.

@@ -1,4 +1,4 @@
-r"""Defines two mechanisms with their own proofs: objective perturbation, and noise of exponential norm on a minimum.
+r"""Define two mechanisms with their own proofs: objective perturbation, and noise of exponential norm on a minimum.
 
 **Objective perturbation** releases the minimum of :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w` with random
 b. Let C and :math:`\beta` bound the norm and the Lipschitz constant of one record's gradient, let
@@ -118,7 +118,7 @@ def smallest_strength(smoothness: float, epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class TiltedObjective(Curve):
-    """Minimises an objective with a random linear term b (objective perturbation); its scale is that of b over C.
+    """Minimise an objective with a random linear term b (objective perturbation); its scale is that of b over C.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class TiltedObjective(Curve):
 
 @dataclass(frozen=True)
 class ExponentialNorm(Curve):
-    """Adds noise of exponential norm to a minimum (the sensitivity method for delta = 0); its scale is relative to sensitivity.
+    """Add noise of exponential norm to a minimum (the sensitivity method for delta = 0); its scale is relative to sensitivity.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Answers the queries of solvers with noise: every value that depends on the training data leaves through the oracle."""
+"""Answer the queries of solvers with noise: every value that depends on the training data leaves through the oracle."""
 
 import math
 import os
@@ -28,7 +28,7 @@ LARGEST_CLIP_NORM = 1e150
 
 
 class Oracle:
-    """Answers the queries of one schedule once each and in order, on all records or on a fresh secret sample.
+    """Answer the queries of one schedule once each and in order, on all records or on a fresh secret sample.
 
     Parameters
     ----------

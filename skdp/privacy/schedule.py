@@ -1,4 +1,4 @@
-"""Describes what a solver will release, before it runs: the releases, their mechanisms, and how many of each."""
+"""Describe what a solver will release, before it runs: the releases, their mechanisms, and how many of each."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ __all__ = ["Curve", "Gaussian", "Laplace", "Mechanism", "PoissonGaussian", "Rele
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Adds Gaussian noise to a query over all records.
+    """Add Gaussian noise to a query over all records.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class PoissonGaussian:
-    """Adds Gaussian noise to a query over a Poisson sample: each record enters independently with the same probability.
+    """Add Gaussian noise to a query over a Poisson sample: each record enters independently with the same probability.
 
     The query must be a sum over records of vectors of norm at most its clip norm.
 
@@ -48,7 +48,7 @@ class PoissonGaussian:
 
 @dataclass(frozen=True)
 class SinglePass:
-    """Adds Gaussian noise to a query over records that no other single-pass release of the run has used.
+    """Add Gaussian noise to a query over records that no other single-pass release of the run has used.
 
     The query names its records in the attribute ``records``: sorted row numbers, possibly none, that depend on public choices and
     earlier releases only. The oracle counts the uses of every record and refuses to use a record twice. So all single-pass
@@ -74,7 +74,7 @@ class SinglePass:
 
 @dataclass(frozen=True)
 class Selection:
-    """Releases the index of a nearly best candidate by the exponential mechanism: Gumbel noise on scores from all records.
+    """Release the index of a nearly best candidate by the exponential mechanism: Gumbel noise on scores from all records.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Laplace:
-    """Adds discrete Laplace noise to a query of integers over all records, in a schedule of such releases only.
+    """Add discrete Laplace noise to a query of integers over all records, in a schedule of such releases only.
 
     The query states the sum of the absolute changes of its integers between neighbours in ``l1_sensitivity``.
 
@@ -103,7 +103,7 @@ class Laplace:
 
 @dataclass(frozen=True)
 class Curve:
-    """Defines a mechanism with its own proof of (epsilon, delta), alone in its schedule; derived classes have the proof.
+    """Define a mechanism with its own proof of (epsilon, delta), alone in its schedule; derived classes have the proof.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ Mechanism = Gaussian | PoissonGaussian | SinglePass | Selection | Laplace | Curv
 
 @dataclass(frozen=True)
 class Release:
-    """Describes one noisy answer.
+    """Describe one noisy answer.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Lists all releases of one fit, in order.
+    """List all releases of one fit, in order.
 
     Parameters
     ----------

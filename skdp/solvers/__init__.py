@@ -1,4 +1,4 @@
-"""Provides the solvers, one published algorithm per file; ``solver="name"`` means the class with its defaults."""
+"""Provide the solvers, one published algorithm per file; ``solver="name"`` means the class with its defaults."""
 
 from skdp.solvers._algorithms import *  # noqa: F403
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult, signal_to_noise

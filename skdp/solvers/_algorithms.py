@@ -1,4 +1,4 @@
-"""Lists every solver of the package, one line each.
+"""List every solver of the package, one line each.
 
 The names of `skdp.solvers`, `SOLVERS`, the classes that model files may hold and the tables of the site follow from these lines.
 """

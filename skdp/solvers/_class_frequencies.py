@@ -1,4 +1,4 @@
-"""Provides the query for the class frequencies, and the settings that follow from its noisy answer."""
+"""Provide the query for the class frequencies, and the settings that follow from its noisy answer."""
 
 import math
 from dataclasses import dataclass

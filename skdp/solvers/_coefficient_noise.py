@@ -1,4 +1,4 @@
-"""Computes how much of released coefficients is noise, from releases alone."""
+"""Compute how much of released coefficients is noise, from releases alone."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ __all__ = ["CoefficientNoise"]
 
 
 class Contraction(Protocol):
-    """Defines how noise is left by steps that contract it."""
+    """Define how noise is left by steps that contract it."""
 
     def variances(self, curvature: np.ndarray) -> np.ndarray:
         """Return the variances of released coordinates, for the variances (k,) of the features of k directions."""

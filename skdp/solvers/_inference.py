@@ -1,4 +1,4 @@
-"""Computes confidence intervals and tests for linear combinations of released coefficients, from releases alone."""
+"""Compute confidence intervals and tests for linear combinations of released coefficients, from releases alone."""
 
 import importlib
 from dataclasses import dataclass, fields, replace

@@ -1,4 +1,4 @@
-"""Computes the defaults that the noise sets: total step length of iterative solvers, and clip norm."""
+"""Compute the defaults that the noise sets: total step length of iterative solvers, and clip norm."""
 
 from skdp.solvers._base import Problem
 

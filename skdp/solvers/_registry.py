@@ -1,4 +1,4 @@
-"""Finds the solver for a ``solver=`` parameter, with the reason for the choice."""
+"""Find the solver for a ``solver=`` parameter, with the reason for the choice."""
 
 from collections.abc import Callable
 from typing import NamedTuple

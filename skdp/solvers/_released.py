@@ -1,4 +1,4 @@
-"""Holds released means, by which an estimator checks its assumptions on the data."""
+"""Hold released means, by which an estimator checks its assumptions on the data."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Centres and scales the features by one private release: the first stage of several solvers."""
+"""Centre and scale the features by one private release: the first stage of several solvers."""
 
 import math
 from dataclasses import dataclass

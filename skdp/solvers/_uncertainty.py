@@ -1,4 +1,4 @@
-"""Computes intervals of coefficients and predictions of a released linear model, from releases alone."""
+"""Compute intervals of coefficients and predictions of a released linear model, from releases alone."""
 
 from dataclasses import dataclass
 from typing import Any

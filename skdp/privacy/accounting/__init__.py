@@ -1,1 +1,1 @@
-"""Computes the privacy cost of releases, and the noise that meets a budget."""
+"""Compute the privacy cost of releases, and the noise that meets a budget."""

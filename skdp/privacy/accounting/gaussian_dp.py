@@ -1,4 +1,4 @@
-r"""Computes epsilon, delta and mu of Gaussian releases exactly.
+r"""Compute epsilon, delta and mu of Gaussian releases exactly.
 
 A Gaussian release with sensitivity :math:`\Delta` and standard deviation :math:`\sigma` is :math:`\mu`-GDP with
 :math:`\mu = \Delta / \sigma`. Releases compose by :math:`\mu^2 = \sum_j \mu_j^2`, also if each is chosen after seeing

@@ -1,4 +1,4 @@
-"""Computes the noise at which a schedule spends a budget, and the epsilon that a schedule spends.
+"""Compute the noise at which a schedule spends a budget, and the epsilon that a schedule spends.
 
 Full-data Gaussian releases alone have an exact formula. With selections they compose by zCDP. Selections alone also compose by
 the sum of their epsilons, and so do Laplace releases, which are in schedules of their own. Schedules with subsampled releases

@@ -1,4 +1,4 @@
-r"""Accounts for schedules with Poisson-subsampled releases by privacy loss distributions.
+r"""Account for schedules with Poisson-subsampled releases by privacy loss distributions.
 
 The distribution of the privacy loss of every release is put on a grid, rounded to the private side, and convolved by fast
 Fourier transforms (``dp_accounting``). The central limit theorem gives the standard deviation of one loss. A spacing of a
@@ -60,7 +60,7 @@ MOST_POINTS = 2**16
 
 @dataclass(frozen=True)
 class Composition:
-    """Holds the facts of a schedule that determine its privacy cost; it is hashable, so that results are cached.
+    """Hold the facts of a schedule that determine its privacy cost; it is hashable, so that results are cached.
 
     Parameters
     ----------

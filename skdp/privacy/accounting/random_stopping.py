@@ -1,4 +1,4 @@
-r"""Accounts for a search that repeats a trial a secret random number of times and releases only the best trial.
+r"""Account for a search that repeats a trial a secret random number of times and release only the best trial.
 
 Let a trial be :math:`\mu`-GDP, so that its Renyi divergence of order :math:`\alpha` is at most :math:`\alpha\mu^2/2`, and let the
 number of trials have the Poisson distribution with mean m. Neither the number of trials nor any other trial is released. Then the

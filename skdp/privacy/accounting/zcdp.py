@@ -1,4 +1,4 @@
-r"""Accounts for selections, alone or with full-data Gaussian releases, by zero-concentrated differential privacy.
+r"""Account for selections, alone or with full-data Gaussian releases, by zero-concentrated differential privacy.
 
 A selection with Gumbel noise is the exponential mechanism. Between neighbours the logarithm of the ratio of its probabilities
 stays in an interval of length :math:`\varepsilon_0`, which makes it :math:`\varepsilon_0^2/8`-zCDP [1]_ (proof in

@@ -1,1 +1,1 @@
-"""Stores the training data and computes sums over their records; only queries and the oracle read them."""
+"""Store the training data and compute sums over their records; only queries and the oracle read them."""

@@ -1,4 +1,4 @@
-"""Holds the bins of the cells of all records and a score of each record, to which trees are added."""
+"""Hold the bins of the cells of all records and a score of each record, to which trees are added."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ Columns = Sequence[np.ndarray] | np.ndarray  # one array to a column
 
 
 class BinnedRecords(PrivateData):
-    """Holds bins, targets and scores for the oracle; a score is a function of its own record and of earlier releases.
+    """Hold bins, targets and scores for the oracle; a score is a function of its own record and of earlier releases.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Maps rows of functions of columns to a bin of each column, by public facts alone."""
+"""Map rows of functions of columns to a bin of each column, by public facts alone."""
 
 from dataclasses import dataclass
 from functools import cached_property

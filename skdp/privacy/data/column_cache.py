@@ -1,4 +1,4 @@
-"""Keeps raw predictions between queries and sums over blocks of coordinates, reading only the columns that are needed."""
+"""Keep raw predictions between queries and sums over blocks of coordinates, reading only the columns that are needed."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ Slopes = Callable[[np.ndarray, Part], np.ndarray]  # maps raw predictions (m, k)
 
 
 class ColumnCache:
-    """Reads the clipped rows column by column and keeps their raw predictions at the latest point.
+    """Read the clipped rows column by column and keep their raw predictions at the latest point.
 
     A move to another point reads the columns whose coefficients changed. A record's raw prediction depends only on the record and
     on the points so far; only these points decide the order of the computation.

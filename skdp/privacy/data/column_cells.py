@@ -1,4 +1,4 @@
-"""Holds the cells of a table for the oracle, and counts them column by column in bins."""
+"""Hold the cells of a table for the oracle, and count them column by column in bins."""
 
 import copy
 from collections.abc import Callable
@@ -12,7 +12,7 @@ __all__ = ["ColumnCells", "finite_cells"]
 
 
 class ColumnCells(PrivateData):
-    """Holds the cells of a table, any real numbers, for queries that count them in bins.
+    """Hold the cells of a table, any real numbers, for queries that count them in bins.
 
     Rows are not clipped: a cell adds 1 to at most one bin, whatever it holds. A missing cell is NaN, and so is an infinite one. A
     column of text holds the number of a hash bucket per cell. The map from a spelling to its bucket is public and maps each cell

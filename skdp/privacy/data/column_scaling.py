@@ -1,4 +1,4 @@
-"""Clips columns to public bounds and scales them by these bounds, block by block, as they are read."""
+"""Clip columns to public bounds and scale them by these bounds, block by block, as they are read."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["ColumnScaling"]
 
 @dataclass(frozen=True, eq=False)
 class ColumnScaling:
-    """Maps an entry x of column j to ``(clip(x, low_j, high_j) - shift_j) / unit_j``, which lies in [-1, 1].
+    """Map an entry x of column j to ``(clip(x, low_j, high_j) - shift_j) / unit_j``, which lies in [-1, 1].
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Multiplies rows by coefficients such that a product does not depend on the position of its row in a sample."""
+"""Multiply rows by coefficients such that a product does not depend on the position of its row in a sample."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Computes norms, clipped sums and differences of per-record gradients in factored form, without a matrix per record."""
+"""Compute norms, clipped sums and differences of per-record gradients in factored form, without a matrix per record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ CANCELLED = 2.0**-10
 
 @dataclass(frozen=True)
 class Factors:
-    r"""Holds a part of every record's gradient as two factors of the matrix :math:`l_i (r_i, c)^\top`.
+    r"""Hold a part of every record's gradient as two factors of the matrix :math:`l_i (r_i, c)^\top`.
 
     A dense layer with weights and biases has such a gradient: l is the derivative in its outputs, r its inputs, and c = 1. A
     vector is the case where r has the single entry 1, or where l has one entry.

@@ -1,4 +1,4 @@
-"""Defines the per-block data passed to kernels and saddle problems, and the clip on which every proof rests."""
+"""Define the per-block data passed to kernels and saddle problems, and the clip on which every proof rests."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ SHORTEST = 2.0**-480
 
 @dataclass(frozen=True)
 class Records:
-    """Holds what a kernel reads of a block of records in addition to their raw predictions.
+    """Hold what a kernel reads of a block of records in addition to their raw predictions.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Records:
 
 @dataclass(frozen=True)
 class Batch:
-    """Holds whole rows of some records for a saddle problem, which must not change them.
+    """Hold whole rows of some records for a saddle problem, which must not change them.
 
     Parameters
     ----------

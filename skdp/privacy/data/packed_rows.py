@@ -1,4 +1,4 @@
-"""Holds rows of functions of single columns as one or two bytes per cell, and computes with them block by block."""
+"""Hold rows of functions of single columns as one or two bytes per cell, and compute with them block by block."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -221,7 +221,7 @@ def runs(n_samples: int) -> Iterator[slice]:
 
 
 class PackedRows:
-    """Holds the rows of a table as a code for each cell of the columns that their features are functions of.
+    """Hold the rows of a table as a code for each cell of the columns that their features are functions of.
 
     Parameters
     ----------

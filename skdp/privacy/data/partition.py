@@ -106,7 +106,7 @@ class Partition:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class SampleOf:
-    """Asks for the sum of a query over the Poisson sample of a key; its ``repr`` has no key, for a scheduler logs it.
+    """Ask for the sum of a query over the Poisson sample of a key; its ``repr`` has no key, for a scheduler logs it.
 
     Parameters
     ----------

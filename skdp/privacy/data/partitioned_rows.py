@@ -1,4 +1,4 @@
-"""Sums functions of the records of a table in partitions; what is un-noised stays with the oracle and the partitions."""
+"""Sum functions of the records of a table in partitions; what is un-noised stays with the oracle and the partitions."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Protocol
@@ -24,7 +24,7 @@ class Loaded(Protocol):
 
 
 class Engine(Protocol):
-    """Holds the partitions of a table and works on them; two implementations, threads and Dask."""
+    """Hold the partitions of a table and work on them; two implementations, threads and Dask."""
 
     def change(self, work: Any, shared: tuple[Any, ...], each: Iterable[tuple[Any, ...]]) -> Failure | None:
         """Replace each partition by ``work(partition, *shared, *own)``."""
@@ -40,7 +40,7 @@ class Engine(Protocol):
 
 
 class InPartitions(PrivateData):
-    """Holds a table in partitions for the oracle; base of what queries of rows, and of cells, are asked.
+    """Hold a table in partitions for the oracle; base of what queries of rows, and of cells, are asked.
 
     The chunks are public, and their sums are added by the tree that also adds the chunks of a table in memory. So a release has
     the same bits whoever sums which partition, and in which order they are done.
@@ -99,7 +99,7 @@ class InPartitions(PrivateData):
 
 
 class PartitionedRows(InPartitions):
-    """Holds the rows of a table in partitions for the oracle, as `TrainingData` does for a table in memory.
+    """Hold the rows of a table in partitions for the oracle, as `TrainingData` does for a table in memory.
 
     Each partition is a `TrainingData` per chunk.
 
@@ -169,7 +169,7 @@ class PartitionedRows(InPartitions):
 
 
 class PartitionedCells(InPartitions):
-    """Holds the cells of a table in partitions for the oracle, as `ColumnCells` does for a table in memory.
+    """Hold the cells of a table in partitions for the oracle, as `ColumnCells` does for a table in memory.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class PartitionedCells(InPartitions):
 
 
 class PartitionedSample(PrivateData):
-    """Holds a Poisson sample of the rows of a table in partitions for one release: its key, not its records.
+    """Hold a Poisson sample of the rows of a table in partitions for one release: its key, not its records.
 
     Parameters
     ----------

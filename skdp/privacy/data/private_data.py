@@ -1,4 +1,4 @@
-"""Defines what an oracle asks of the holders of private data, and what these need of a query."""
+"""Define what an oracle asks of the holders of private data, and what these need of a query."""
 
 from typing import Protocol
 
@@ -10,7 +10,7 @@ __all__ = ["PrivateData", "Sums"]
 
 
 class Sums(Protocol):
-    """Defines what the holders of private data need of a query of a sum."""
+    """Define what the holders of private data need of a query of a sum."""
 
     def summed(self) -> tuple[np.ndarray, ...] | None:
         """Return all that the sum depends on, beside the records and the type of the query; None if no other query shares it."""

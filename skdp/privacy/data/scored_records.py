@@ -1,4 +1,4 @@
-"""Holds scores of records for the queries of evaluations."""
+"""Hold scores of records for the queries of evaluations."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ __all__ = ["ScoredRecords", "places_on_grid"]
 
 @dataclass(frozen=True, eq=False)
 class ScoredRecords(PrivateData):
-    """Holds what a public model says about each record, with its target and its group, for the oracle.
+    """Hold what a public model says about each record, with its target and its group, for the oracle.
 
     A score is a public function of its own record, so that computing it before costs nothing. Nothing is clipped here: each query
     bounds what a record adds, whatever its numbers are.

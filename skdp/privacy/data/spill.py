@@ -1,4 +1,4 @@
-"""Keeps records in a private file, which has no name and ends with the process, and reads them by the memory map."""
+"""Keep records in a private file, which has no name and ends with the process, and read them by the memory map."""
 
 import errno
 import mmap

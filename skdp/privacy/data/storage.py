@@ -1,4 +1,4 @@
-"""Reads a dense, CSR, CSC or packed table in float64 blocks of rows or runs of columns, without a copy of the table."""
+"""Read a dense, CSR, CSC or packed table in float64 blocks of rows or runs of columns, without a copy of the table."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ Part = slice | np.ndarray  # rows of one block: a run of rows of the table, or r
 
 
 class Storage:
-    """Reads a table, or a sample of its rows, block by block.
+    """Read a table, or a sample of its rows, block by block.
 
     Parameters
     ----------

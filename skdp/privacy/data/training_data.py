@@ -1,4 +1,4 @@
-"""Holds the training data and sums functions of its clipped rows, block by block, without a copy of the table."""
+"""Hold the training data and sum functions of its clipped rows, block by block, without a copy of the table."""
 
 import copy
 from collections.abc import Callable
@@ -39,7 +39,7 @@ GRAIN = 2.0**-22
 
 
 class LastSum:
-    """Keeps the last sum over all records that several queries share: a calibration asks for the same in each release."""
+    """Keep the last sum over all records that several queries share: a calibration asks for the same in each release."""
 
     def __init__(self) -> None:
         self._kept: tuple[type, tuple[np.ndarray, ...], np.ndarray] | None = None
@@ -57,7 +57,7 @@ class LastSum:
 
 
 class TrainingData(PrivateData):
-    """Holds the rows, clipped to ``data_norm`` and extended by ``intercept_scaling``, for the oracle and its queries.
+    """Hold the rows, clipped to ``data_norm`` and extended by ``intercept_scaling``, for the oracle and its queries.
 
     Clipping multiplies raw predictions and residuals by a factor per row; the table itself is never copied. A row whose squared
     norm overflows float64 counts as a row of zeros.

@@ -1,4 +1,4 @@
-"""Works on the partitions of a table by the workers of a Dask cluster; noise, budget and ledger stay in the process of the fit.
+"""Work on the partitions of a table by the workers of a Dask cluster; noise, budget and ledger stay in the process of the fit.
 
 Each task is a pure function of a partition, a query and public facts, so it may run several times. A future is an argument of
 the tasks that follow, once, so no failure of a worker can add a partition twice. Nothing is scattered: what a lost worker held
@@ -71,7 +71,7 @@ class LoadedPartition:
 
 
 class DaskEngine:
-    """Holds the partitions of a Dask collection in the memory of the workers.
+    """Hold the partitions of a Dask collection in the memory of the workers.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def machine() -> tuple[str, ...]:
 
 
 class OneThread(contextlib.AbstractContextManager[None]):
-    """Keeps BLAS to one thread as long as any thread of the process is inside: its rounding may depend on their number."""
+    """Keep BLAS to one thread as long as any thread of the process is inside: its rounding may depend on their number."""
 
     def __init__(self) -> None:
         self.controller, self._lock, self._inside = ThreadpoolController(), Lock(), 0

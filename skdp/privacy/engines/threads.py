@@ -1,4 +1,4 @@
-"""Works on the partitions of a table by threads of this process, which read a private file by its memory map."""
+"""Work on the partitions of a table by threads of this process, which read a private file by its memory map."""
 
 import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -47,7 +47,7 @@ class Successor:
 
 
 class ThreadEngine:
-    """Holds a stream of chunks, each of which is a partition.
+    """Hold a stream of chunks, each of which is a partition.
 
     Parameters
     ----------

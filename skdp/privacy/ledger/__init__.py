@@ -1,4 +1,4 @@
-"""Keeps the budget of a data set over many fits."""
+"""Keep the budget of a data set over many fits."""
 
 from skdp.privacy.ledger.ledger import PrivacyLedger
 

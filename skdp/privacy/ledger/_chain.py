@@ -1,4 +1,4 @@
-"""Hashes the entries of a ledger: finds accidental damage, and with a key also changes by anyone without the key."""
+"""Hash the entries of a ledger: find accidental damage, and with a key also changes by anyone without the key."""
 
 import hashlib
 import hmac
@@ -14,7 +14,7 @@ SHORTEST_KEY = 16
 
 
 class Chain:
-    """Hashes every entry together with all before it: by SHA-256, or by HMAC-SHA-256 with a key.
+    """Hash every entry together with all before it: by SHA-256, or by HMAC-SHA-256 with a key.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Renders a ledger as HTML for notebooks."""
+"""Render a ledger as HTML for notebooks."""
 
 from html import escape
 from typing import Any

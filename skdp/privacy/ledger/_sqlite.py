@@ -1,4 +1,4 @@
-"""Reads and writes the file of a ledger: SQLite, one transaction per charge, a chain of hashes over all entries."""
+"""Read and write the file of a ledger: SQLite, one transaction per charge, a chain of hashes over all entries."""
 
 import contextlib
 import hmac
@@ -34,7 +34,7 @@ _lock = threading.Lock()
 
 
 class Store:
-    """Stores facts that never change and entries that are only appended.
+    """Store facts that never change and entries that are only appended.
 
     Every entry has a hash of itself and of all entries before it, and the last hash is stored beside the facts. So an entry that
     was changed, lost or half written is detected. Without a key everybody can compute these hashes: they detect accidents, not

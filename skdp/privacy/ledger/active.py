@@ -1,4 +1,4 @@
-"""Keeps the accounts that are charged for fits: the active ones of this process, and those to which an estimator is bound.
+"""Keep the accounts that are charged for fits: the active ones of this process, and those to which an estimator is bound.
 
 The stack of active accounts belongs to the process, not to a thread. A context variable would reach neither other threads nor
 reused worker processes. An estimator that is pickled or deep-copied inside a ``with ledger:`` block is bound to the ledger: it
@@ -19,7 +19,7 @@ __all__ = ["Account", "activate", "active", "carried", "deactivate", "refuse_cop
 
 
 class Account(Protocol):
-    """Defines an account to which fits are charged."""
+    """Define an account to which fits are charged."""
 
     @property
     def identity(self) -> str:

@@ -1,4 +1,4 @@
-"""Charges a fit to every active ledger, and to the ledgers to which its estimator is bound."""
+"""Charge a fit to every active ledger, and to the ledgers to which its estimator is bound."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -26,7 +26,7 @@ _along: ContextVar[tuple[tuple[str, str], ...] | None] = ContextVar("ledgers tha
 
 
 class _Scheduled(Exception):
-    """Ends a fit at its charge."""
+    """End a fit at its charge."""
 
 
 def pay(spending: Spending, bound: Bound = ()) -> None:

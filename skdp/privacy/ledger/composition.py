@@ -1,4 +1,4 @@
-"""Computes the tight epsilon of all entries of a ledger together."""
+"""Compute the tight epsilon of all entries of a ledger together."""
 
 import functools
 import math

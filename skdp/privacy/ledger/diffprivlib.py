@@ -1,4 +1,4 @@
-"""Charges fits to an accountant of diffprivlib; `PrivacyLedger.import_accountant` does the reverse."""
+"""Charge fits to an accountant of diffprivlib; `PrivacyLedger.import_accountant` does the reverse."""
 
 import contextlib
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def charge_accountant(accountant: Any) -> Iterator[None]:
 
 
 class _Account:
-    """Wraps a diffprivlib accountant as an `Account`."""
+    """Wrap a diffprivlib accountant as an `Account`."""
 
     path = None
     token = None

@@ -1,4 +1,4 @@
-"""Defines the entries of a ledger, one per fit, and its summary."""
+"""Define the entries of a ledger, one per fit, and its summary."""
 
 import functools
 import json
@@ -14,7 +14,7 @@ __all__ = ["LedgerEntry", "LedgerSummary", "Spending", "refusal"]
 
 @dataclass(frozen=True)
 class Spending:
-    """States what a fit will spend, from public facts only.
+    """State what a fit will spend, from public facts only.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Spending:
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """Records one charge.
+    """Record one charge.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class LedgerSummary:
-    """States the ceiling of a ledger, what was spent, and what is left.
+    """State the ceiling of a ledger, what was spent, and what is left.
 
     Parameters
     ----------

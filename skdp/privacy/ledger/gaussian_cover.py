@@ -1,4 +1,4 @@
-r"""Computes Gaussian covers: Gaussian-DP parameters that dominate a fit and add up exactly, also if later fits are adaptive.
+r"""Compute Gaussian covers: Gaussian-DP parameters that dominate a fit and add up exactly, also if later fits are adaptive.
 
 A mechanism is :math:`(\mu, s)`-covered if between any neighbours it is a post-processing of this experiment: with probability
 s the two tables are told apart, else one normal with mean 0 or :math:`\mu` is shown. By Blackwell's theorem that holds if,

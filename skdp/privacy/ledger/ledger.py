@@ -1,4 +1,4 @@
-"""Enforces the budget of a data set over many fits, processes and sessions."""
+"""Enforce the budget of a data set over many fits, processes and sessions."""
 
 import json
 import math
@@ -25,7 +25,7 @@ __all__ = ["PrivacyLedger"]
 
 
 class PrivacyLedger:
-    r"""Keeps the budget of a data set in a file: an upper limit (ceiling) on what all fits on it may spend together.
+    r"""Keep the budget of a data set in a file: an upper limit (ceiling) on what all fits on it may spend together.
 
     Inside ``with ledger:`` every fit of the process is charged, including those of clones and threads. Estimators that are
     pickled inside (for joblib's workers) are charged wherever they are fitted. A charge is written before the first release and

@@ -1,4 +1,4 @@
-r"""Decides which charges a ledger admits, by a bound that also holds if each fit is chosen after seeing all earlier results.
+r"""Decide which charges a ledger admits, by a bound that also holds if each fit is chosen after seeing all earlier results.
 
 A bound that is right for a plan fixed in advance may be wrong for choices made on the way. So a *filter* with two compartments
 guards the ceiling :math:`(\varepsilon, \delta)`.
@@ -58,7 +58,7 @@ SMALLEST_EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class Charge:
-    """States what one entry of a ledger costs.
+    """State what one entry of a ledger costs.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Filter:
-    """Compares charges with a ceiling.
+    """Compare charges with a ceiling.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Draws all privacy noise and Poisson samples: a secure source of random bits, and the distributions of the noise."""
+"""Draw all privacy noise and Poisson samples: a secure source of random bits, and the distributions of the noise."""
 
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.noise.selection import GumbelNoise

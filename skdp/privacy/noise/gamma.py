@@ -1,4 +1,4 @@
-r"""Draws noise for guarantees with delta = 0, with the density :math:`p(b) \propto \exp(-\|b\| / s)`.
+r"""Draw noise for guarantees with delta = 0, with the density :math:`p(b) \propto \exp(-\|b\| / s)`.
 
 The direction of the noise is uniform. Its norm has a Gamma distribution whose shape is the number of coordinates, p. One
 coordinate has the root mean square :math:`s \sqrt{p + 1}`. A draw is the sum of p exponentials times a normalised vector of
@@ -41,7 +41,7 @@ COARSEST = 2.0**-10
 
 @dataclass(frozen=True)
 class GammaNorm:
-    """Draws noise whose density falls exponentially with its norm.
+    """Draw noise whose density falls exponentially with its norm.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class GammaNorm:
 
 @dataclass(frozen=True)
 class Normal:
-    """Draws independent normals.
+    """Draw independent normals.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class Normal:
 
 @dataclass(frozen=True)
 class GridGammaNorm:
-    """Adds the noise of `GammaNorm` on a grid, with a scale that covers the rounding of the vector it is added to.
+    """Add the noise of `GammaNorm` on a grid, with a scale that covers the rounding of the vector it is added to.
 
     Parameters
     ----------

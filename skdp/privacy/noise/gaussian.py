@@ -1,4 +1,4 @@
-r"""Adds Gaussian noise on a grid.
+r"""Add Gaussian noise on a grid.
 
 A floating-point normal added to a floating-point sum is not the Gaussian mechanism: the result is rounded, and the set of
 possible results depends on the data. Here the sum is rounded to a grid, the noise is rounded to the same grid, and the two are
@@ -44,7 +44,7 @@ CELL_ERROR = 2.0**-49
 
 @dataclass(frozen=True)
 class GridGaussian:
-    """Adds Gaussian noise on a grid, with a scale that covers the rounding of the sum it is added to.
+    """Add Gaussian noise on a grid, with a scale that covers the rounding of the sum it is added to.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""Adds discrete Laplace noise to integers.
+r"""Add discrete Laplace noise to integers.
 
 The noise is an integer k with a probability proportional to :math:`e^{-|k|/s}` ([1]_, [2]_). Sums of integers are exact, so there
 is no grid, and no rounding of sums to cover.
@@ -33,7 +33,7 @@ LARGEST_SCALE = 2.0**39
 
 @dataclass(frozen=True)
 class IntegerLaplace:
-    """Adds discrete Laplace noise to integers.
+    """Add discrete Laplace noise to integers.
 
     Parameters
     ----------

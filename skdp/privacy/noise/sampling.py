@@ -1,4 +1,4 @@
-"""Draws Poisson samples chunk by chunk, each as a function of a secret key and of the number of the chunk."""
+"""Draw Poisson samples chunk by chunk, each as a function of a secret key and of the number of the chunk."""
 
 import hashlib
 import math

@@ -1,4 +1,4 @@
-"""Selects candidates by the exponential mechanism: Gumbel noise on scores, with a scale that covers their rounding."""
+"""Select candidates by the exponential mechanism: Gumbel noise on scores, with a scale that covers their rounding."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ LARGEST_SENSITIVITY = 1e280
 
 @dataclass(frozen=True)
 class GumbelNoise:
-    r"""Adds Gumbel noise to scores and releases only the index of the largest: the exponential mechanism.
+    r"""Add Gumbel noise to scores and release only the index of the largest: the exponential mechanism.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Draws the random numbers of privacy noise: from the operating system, or from a seed inside `reproducible_noise`."""
+"""Draw the random numbers of privacy noise: from the operating system, or from a seed inside `reproducible_noise`."""
 
 import math
 import os
@@ -59,7 +59,7 @@ def reproducible_noise(seed: int) -> Iterator[None]:
 
 
 class NoiseSource:
-    """Draws normals, exponentials, coins and keys of samples from the operating system's cryptographic generator.
+    """Draw normals, exponentials, coins and keys of samples from the operating system's cryptographic generator.
 
     The bits come from a seed only inside a block of `reproducible_noise` and only in the process that entered the block.
 

@@ -1,4 +1,4 @@
-"""Defines the queries about the training data, one file per family; the docstring of each ``sensitivity`` is its proof."""
+"""Define the queries about the training data, one file per family; the docstring of each ``sensitivity`` is its proof."""
 
 from skdp.privacy.queries._base import ClassLoss, CurvedLoss, Loss, NonNegativeQuery, Query, Scores, SumQuery
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric

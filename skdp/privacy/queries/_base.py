@@ -1,4 +1,4 @@
-"""Defines the interfaces of queries and of losses."""
+"""Define the interfaces of queries and of losses."""
 
 import math
 from dataclasses import fields
@@ -220,7 +220,7 @@ class Scores(Query):
 
 
 class Loss(Protocol):
-    """Defines a pointwise loss of the raw prediction by pure functions, which queries call on un-noised data.
+    """Define a pointwise loss of the raw prediction by pure functions, which queries call on un-noised data.
 
     Attributes
     ----------
@@ -293,7 +293,7 @@ class Loss(Protocol):
 
 
 class ClassLoss(Loss, Protocol):
-    """Defines a loss of class labels."""
+    """Define a loss of class labels."""
 
     def constant(self, frequencies: np.ndarray) -> np.ndarray:
         """Return the best constant raw predictions, shape (n_outputs,), for given frequencies of the classes."""
@@ -302,7 +302,7 @@ class ClassLoss(Loss, Protocol):
 
 @runtime_checkable
 class CurvedLoss(Loss, Protocol):
-    """Defines a loss with second derivatives; solvers use it only for losses with one raw prediction per record."""
+    """Define a loss with second derivatives; solvers use it only for losses with one raw prediction per record."""
 
     def curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the second derivatives, shape (m, n_outputs), as a new array; at most ``smoothness``."""

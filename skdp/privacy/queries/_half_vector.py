@@ -1,4 +1,4 @@
-"""Converts symmetric matrices to vectors of the same norm, and back."""
+"""Convert symmetric matrices to vectors of the same norm, and back."""
 
 import math
 

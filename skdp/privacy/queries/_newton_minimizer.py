@@ -1,4 +1,4 @@
-"""Minimises strongly convex functions by Newton's method up to a given norm of the gradient, without a limit on steps."""
+"""Minimise strongly convex functions by Newton's method up to a given norm of the gradient, without a limit on steps."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Bounds the minimum of a strongly convex sum, and the error with which float64 finds it, from public facts."""
+"""Bound the minimum of a strongly convex sum, and the error with which float64 finds it, from public facts."""
 
 import math
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ MARGIN = 1000.0
 
 @dataclass(frozen=True)
 class Minimization:
-    r"""Holds public facts of :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w`.
+    r"""Hold public facts of :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w`.
 
     Every :math:`\ell_i` is a convex, non-negative function of one raw prediction, with a clipped gradient.
 

@@ -1,4 +1,4 @@
-"""Sums clipped per-record gradients over a block of coordinates, and scores coordinates for selection."""
+"""Sum clipped per-record gradients over a block of coordinates, and score coordinates for selection."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +14,7 @@ __all__ = ["BlockGradient", "CoordinateScores"]
 
 @dataclass(frozen=True, eq=False)
 class BlockGradient(Query):
-    r"""Sums the loss gradient at ``coef`` in the coordinates of a block over all records, each clipped to ``clip_norm``.
+    r"""Sum the loss gradient at ``coef`` in the coordinates of a block over all records, each clipped to ``clip_norm``.
 
     Record i contributes :math:`\mathrm{clip}(x_{i,S} r_i^\top)` with ``r_i = weight_i * loss'(x_i^T coef, y_i)``, where x_i is
     the row clipped to the data norm and extended by the constant of the intercept, and :math:`x_{i,S}` its entries in the block.
@@ -93,7 +93,7 @@ class BlockGradient(Query):
 
 @dataclass(frozen=True, eq=False)
 class CoordinateScores(Scores):
-    r"""Scores every coordinate by the absolute value of the gradient, relative to the largest contribution of one record.
+    r"""Score every coordinate by the absolute value of the gradient, relative to the largest contribution of one record.
 
     The score of coordinate j is :math:`|\sum_i \mathrm{clip}(x_{ij} r_i, \pm C_j) + o_j| / C_j` with
     ``r_i = weight_i * loss'(x_i^T coef, y_i)``, the row x_i clipped to the data norm and extended by the constant of the

@@ -1,4 +1,4 @@
-"""Sums counts, features and second moments of two classes for discriminant analysis."""
+"""Sum counts, features and second moments of two classes for discriminant analysis."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ N_CLASSES = 2  # number of classes: the solver that uses this query is for two
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments(SumQuery):
-    r"""Sums for each of two classes 1/2 per record, v and, as a half-vector, :math:`v v^\top`.
+    r"""Sum for each of two classes 1/2 per record, v and, as a half-vector, :math:`v v^\top`.
 
     ``v = z min(1, 1 / ||z||)``, where z is the row standardised by earlier releases, without the 1 for the intercept: if z is
     longer than 1 it is scaled down to norm 1.

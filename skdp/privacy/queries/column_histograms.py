@@ -1,4 +1,4 @@
-"""Counts the cells of all columns at once: in bins that suit every unit, then in narrow bins between limits."""
+"""Count the cells of all columns at once: in bins that suit every unit, then in narrow bins between limits."""
 
 import math
 from collections.abc import Callable
@@ -32,7 +32,7 @@ TARGET_WEIGHT = 2.0
 
 @dataclass(frozen=True)
 class ColumnHistograms(NonNegativeQuery):
-    """Counts the cells of each column, numbers by sign and binary exponent, and text by hash bucket.
+    """Count the cells of each column, numbers by sign and binary exponent, and text by hash bucket.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class ColumnHistograms(NonNegativeQuery):
 
 @dataclass(frozen=True, eq=False)
 class FineHistograms(NonNegativeQuery):
-    """Counts the cells of some columns in even bins between limits, and integers between near limits in a bin each.
+    """Count the cells of some columns in even bins between limits, and integers between near limits in a bin each.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class FineHistograms(NonNegativeQuery):
 
 @dataclass(frozen=True, eq=False)
 class FineBins:
-    """Maps numbers to the even bins between two limits, and to the bins of given consecutive integers after them.
+    """Map numbers to the even bins between two limits, and to the bins of given consecutive integers after them.
 
     Parameters
     ----------

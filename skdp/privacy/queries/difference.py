@@ -1,4 +1,4 @@
-"""Sums clipped differences of per-record gradients at two points, which variance reduction adds to a snapshot's gradient."""
+"""Sum clipped differences of per-record gradients at two points, which variance reduction adds to a snapshot's gradient."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ __all__ = ["Difference"]
 
 @dataclass(frozen=True, eq=False)
 class Difference(SumQuery):
-    r"""Sums ``h_i(coef) - h_i(snapshot)`` over the records, where ``h_i`` is the gradient of record i clipped to C.
+    r"""Sum ``h_i(coef) - h_i(snapshot)`` over the records, where ``h_i`` is the gradient of record i clipped to C.
 
     Record i contributes the rank-one matrix ``x_i (r_i(coef) - r_i(snapshot))^T``, clipped once more, to
     :math:`D = \min(2 C, \beta \|w - \tilde w\|)`. One pass computes both points, without a matrix per record.

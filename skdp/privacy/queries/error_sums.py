@@ -1,4 +1,4 @@
-"""Sums powers of the errors and the targets of a regression, from which its metrics follow."""
+"""Sum powers of the errors and the targets of a regression, from which its metrics follow."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ OF_ERRORS = 4
 
 @dataclass(frozen=True)
 class ErrorSums(SumQuery):
-    """Sums the powers of each record's clipped error and target that give MAE, RMSE, R2, coverage, and their variances.
+    """Sum the powers of each record's clipped error and target that give MAE, RMSE, R2, coverage, and their variances.
 
     The targets of scored records are absolute errors, which are divided by ``error_bound`` and clipped to e in [0, 1]. Their
     scores are (u, s): u, clipped to [-1, 1], is the target of the regression over half its public range, and the sign of s tells

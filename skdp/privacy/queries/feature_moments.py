@@ -1,4 +1,4 @@
-"""Sums the features and their squares."""
+"""Sum the features and their squares."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["Moments"]
 
 @dataclass(frozen=True)
 class Moments(SumQuery):
-    """Sums ``(x, x * x / R)`` over all records, with squares entry by entry.
+    """Sum ``(x, x * x / R)`` over all records, with squares entry by entry.
 
     Rows are clipped to R first, and do not have the intercept's constant.
 

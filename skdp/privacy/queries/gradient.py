@@ -1,4 +1,4 @@
-"""Sums the clipped per-record gradients of a linear model."""
+"""Sum the clipped per-record gradients of a linear model."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ __all__ = ["Gradient"]
 
 @dataclass(frozen=True, eq=False)
 class Gradient(SumQuery):
-    """Sums the loss gradient at ``coef`` over all records, each clipped to ``clip_norm``.
+    """Sum the loss gradient at ``coef`` over all records, each clipped to ``clip_norm``.
 
     Record i contributes ``clip(x_i r_i^T)`` with ``r_i = weight_i * loss'(x_i^T coef, y_i)``, where x_i is the row clipped to
     the data norm and extended by the constant of the intercept.

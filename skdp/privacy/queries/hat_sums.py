@@ -1,4 +1,4 @@
-"""Counts records near public knots of their columns, given rows of hat functions."""
+"""Count records near public knots of their columns, given rows of hat functions."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,7 +16,7 @@ __all__ = ["HatSums"]
 
 @dataclass(frozen=True, eq=False)
 class HatSums(NonNegativeQuery):
-    """Sums the entries of the rows in some columns, which should contain non-negative functions (hats) of small norm.
+    """Sum the entries of the rows in some columns, which should contain non-negative functions (hats) of small norm.
 
     Negative entries count as 0. If the norm of the other entries of a record exceeds 1, they are scaled down to norm 1.
 

@@ -1,4 +1,4 @@
-"""Counts the records of each class."""
+"""Count the records of each class."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ __all__ = ["ClassCounts", "LabelSum"]
 
 @dataclass(frozen=True)
 class LabelSum(SumQuery):
-    """Sums the labels as -1 and 1 over all records: the count of the second class minus that of the first."""
+    """Sum the labels as -1 and 1 over all records: the count of the second class minus that of the first."""
 
     clip_norm: ClassVar[float] = 1.0
     size: ClassVar[int] = 1
@@ -36,7 +36,7 @@ class LabelSum(SumQuery):
 
 @dataclass(frozen=True)
 class ClassCounts(NonNegativeQuery):
-    """Counts the records of each class.
+    """Count the records of each class.
 
     Parameters
     ----------

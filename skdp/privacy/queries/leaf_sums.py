@@ -1,4 +1,4 @@
-"""Asks for what boosting needs of binned records: counts of bins, sums over leaves, the weight of all trees, and an offset."""
+"""Ask for what boosting needs of binned records: counts of bins, sums over leaves, the weight of all trees, and an offset."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ __all__ = ["BinCounts", "LeafSums", "ResidualSum", "TreeWeight"]
 
 @dataclass(frozen=True)
 class BinCounts(NonNegativeQuery):
-    """Counts the records in each bin of each column.
+    """Count the records in each bin of each column.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class BinCounts(NonNegativeQuery):
 
 @dataclass(frozen=True, eq=False)
 class LeafSums(SumQuery):
-    """Sums clipped residuals, the negative derivatives of the loss at the scores, over the records of each leaf of a tree.
+    """Sum clipped residuals, the negative derivatives of the loss at the scores, over the records of each leaf of a tree.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class LeafSums(SumQuery):
 
 @dataclass(frozen=True)
 class TreeWeight(SumQuery):
-    r"""Sums the slopes of the loss in the weight of what all trees have added to the scores, at the weights 0 and 1.
+    r"""Sum the slopes of the loss in the weight of what all trees have added to the scores, at the weights 0 and 1.
 
     With scores f before the trees, what the trees have added h, and residuals r, the slope at the weight w is the sum of
     :math:`h^\top r(f + w h)`. It falls with w where the loss is convex, and is 0 at the best weight.
@@ -144,7 +144,7 @@ class TreeWeight(SumQuery):
 
 @dataclass(frozen=True)
 class ResidualSum(SumQuery):
-    """Sums clipped residuals of the model with the weight of its trees.
+    """Sum clipped residuals of the model with the weight of its trees.
 
     Parameters
     ----------

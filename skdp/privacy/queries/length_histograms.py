@@ -1,4 +1,4 @@
-"""Counts records by length: by the norm of their standardised rows, or of their gradients."""
+"""Count records by length: by the norm of their standardised rows, or of their gradients."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +14,7 @@ __all__ = ["DistanceHistogram", "ResidualHistogram"]
 
 @dataclass(frozen=True, eq=False)
 class DistanceHistogram(NonNegativeQuery):
-    """Counts the records by the norm of the row, standardised by earlier releases, in given ranges.
+    """Count the records by the norm of the row, standardised by earlier releases, in given ranges.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class DistanceHistogram(NonNegativeQuery):
 
 @dataclass(frozen=True, eq=False)
 class ResidualHistogram(DistanceHistogram):
-    """Counts the records by the norm of the gradient of the squared loss at a constant prediction, in given ranges.
+    """Count the records by the norm of the gradient of the squared loss at a constant prediction, in given ranges.
 
     That norm is ``||prediction - y|| ||z||``, where z includes the 1 for the intercept, and y may be a vector of several targets.
 

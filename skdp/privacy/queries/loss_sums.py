@@ -1,4 +1,4 @@
-"""Sums one bounded loss of each record, as integers, with its square for variances."""
+"""Sum one bounded loss of each record, as integers, with its square for variances."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ __all__ = ["LossSums"]
 
 @dataclass(frozen=True)
 class LossSums(SumQuery):
-    r"""Sums a number per record in [-1, 1], in steps of one over M, and an eighth of its centred square.
+    r"""Sum a number per record in [-1, 1], in steps of one over M, and an eighth of its centred square.
 
     The number is the loss of a scored record. A record adds the integer z nearest to M times its loss, clipped to [-M, M],
     and with ``squared`` also :math:`\lfloor z^2 / (4M) \rfloor - M / 8`.

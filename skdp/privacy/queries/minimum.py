@@ -1,4 +1,4 @@
-"""Minimises a strongly convex sum of clipped losses."""
+"""Minimise a strongly convex sum of clipped losses."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -27,7 +27,7 @@ NARROWEST = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Minimum(Query):
-    r"""Minimises :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w` up to a public norm of the gradient.
+    r"""Minimise :math:`J(w) = \sum_i \ell_i(w) + \Lambda/2 \|w\|^2 + b^\top w` up to a public norm of the gradient.
 
     The gradient of :math:`\ell_i` is that of the loss of record i, clipped: ``clip(weight_i * loss'(x_i^T w, y_i)) x_i``. The
     clipped derivative in the raw prediction still increases with it, so it belongs to a convex function.

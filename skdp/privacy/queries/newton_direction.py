@@ -1,4 +1,4 @@
-"""Computes second-order information: the Hessian of the summed loss, and Newton's direction."""
+"""Compute second-order information: the Hessian of the summed loss, and Newton's direction."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ __all__ = ["Curvature", "NewtonDirection"]
 
 @dataclass(frozen=True, eq=False)
 class Curvature(NonNegativeQuery):
-    """Computes the half-vector of the Hessian ``sum_i h_i x_i x_i^T``, with every ``h_i ||x_i||^2`` clipped to ``clip_norm``.
+    """Compute the half-vector of the Hessian ``sum_i h_i x_i x_i^T``, with every ``h_i ||x_i||^2`` clipped to ``clip_norm``.
 
     With ``upper_bound`` the second derivative is replaced by that of a parabola that touches the loss at the raw prediction
     and is nowhere below it. So a step to the minimum of the sum of the parabolas never increases the sum of the losses.
@@ -102,7 +102,7 @@ class Curvature(NonNegativeQuery):
 
 @dataclass(frozen=True, eq=False)
 class NewtonDirection(SumQuery):
-    r"""Computes Newton's direction ``(H + diag(ridge))^{-1} gradient``, with the Hessian H of a `Curvature`.
+    r"""Compute Newton's direction ``(H + diag(ridge))^{-1} gradient``, with the Hessian H of a `Curvature`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sums clipped gradients of a saddle problem: of both sides, of one side, and differences of primal ones at two points."""
+"""Sum clipped gradients of a saddle problem: of both sides, of one side, and differences of primal ones at two points."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ __all__ = ["DualGradient", "JointGradient", "PrimalDifference", "PrimalGradient"
 
 
 class SaddlePoint(Protocol):
-    """Defines the gradients of a batch of records at one point, as factors: one row per record, computed from that record alone.
+    """Define the gradients of a batch of records at one point, as factors: one row per record, computed from that record alone.
 
     "Alone" holds to the last bit: the numbers of a record must not depend on its position in the batch or on other records.
     Functions of single entries and `skdp.minimax.products` satisfy this; ``rows @ coef`` and means over the batch do not.
@@ -35,7 +35,7 @@ class SaddlePoint(Protocol):
 
 
 class Saddle(Protocol):
-    r"""Defines a saddle problem :math:`\min_w \max_v \frac1n \sum_i f(w, v; z_i) + g(w, v)`; only queries pass records to it.
+    r"""Define a saddle problem :math:`\min_w \max_v \frac1n \sum_i f(w, v; z_i) + g(w, v)`; only queries pass records to it.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Saddle(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _AtPoint(SumQuery):
-    """Holds a problem and the point at which its gradients are taken, which the problem cannot change."""
+    """Hold a problem and the point at which its gradients are taken, which the problem cannot change."""
 
     saddle: Saddle
     primal: np.ndarray
@@ -84,7 +84,7 @@ class _AtPoint(SumQuery):
 
 
 class _OneSide(_AtPoint):
-    """Sums gradients in the variables of one side over the records, each clipped to the clip norm."""
+    """Sum gradients in the variables of one side over the records, each clipped to the clip norm."""
 
     clip_norm: float
     side: ClassVar[str]
@@ -120,7 +120,7 @@ class _OneSide(_AtPoint):
 
 @dataclass(frozen=True, eq=False)
 class PrimalGradient(_OneSide):
-    """Sums the gradients in the primal variables over the records, each clipped.
+    """Sum the gradients in the primal variables over the records, each clipped.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class PrimalGradient(_OneSide):
 
 @dataclass(frozen=True, eq=False)
 class DualGradient(_OneSide):
-    """Sums the gradients in the dual variables over the records, each clipped.
+    """Sum the gradients in the dual variables over the records, each clipped.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class DualGradient(_OneSide):
 
 @dataclass(frozen=True, eq=False)
 class JointGradient(_AtPoint):
-    r"""Sums the clipped gradients of both sides from the same records, as one release.
+    r"""Sum the clipped gradients of both sides from the same records, as one release.
 
     The answer is :math:`(\sqrt{1 - s} \sum_i g_i / C_1, \sqrt s \sum_i h_i / C_0)` with the primal gradients g clipped to
     :math:`C_1` and the dual gradients h clipped to :math:`C_0`; ``split`` returns both sums. If z is the noise multiplier of the
@@ -238,7 +238,7 @@ class JointGradient(_AtPoint):
 
 @dataclass(frozen=True, eq=False)
 class PrimalDifference(_AtPoint):
-    r"""Sums the differences of the primal gradients at two points over the records, each clipped.
+    r"""Sum the differences of the primal gradients at two points over the records, each clipped.
 
     The clip norm is :math:`D = \min(C_2 (\|w - w'\| + \|v - v'\|) + C_3, C_4)`, from public constants and the distance of the
     points, which are earlier releases.

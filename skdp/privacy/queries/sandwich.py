@@ -1,4 +1,4 @@
-"""Sums the second derivatives of a loss, and the products of its gradients, with smaller weights for long rows."""
+"""Sum the second derivatives of a loss, and the products of its gradients, with smaller weights for long rows."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -15,7 +15,7 @@ __all__ = ["Bread", "InformedLoss", "Meat", "ResidualSizes"]
 
 
 class InformedLoss(Loss, Protocol):
-    """Defines a loss of one raw prediction that knows the derivative of its mean slope.
+    """Define a loss of one raw prediction that knows the derivative of its mean slope.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class InformedLoss(Loss, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Bread(NonNegativeQuery):
-    r"""Sums :math:`w h z z^\top` over all records as a half-vector, with the information h of a loss at the raw prediction.
+    r"""Sum :math:`w h z z^\top` over all records as a half-vector, with the information h of a loss at the raw prediction.
 
     The weight is :math:`w = \min(1, (b / \|z\|)^2)`: it depends on the row alone.
 
@@ -110,7 +110,7 @@ class Bread(NonNegativeQuery):
 
 @dataclass(frozen=True, eq=False)
 class Meat(Bread):
-    r"""Sums :math:`w^2 s^2 z z^\top` over all records as a half-vector, with the slope s of the loss at the raw prediction.
+    r"""Sum :math:`w^2 s^2 z z^\top` over all records as a half-vector, with the slope s of the loss at the raw prediction.
 
     These are the products of the gradients ``w s z`` with themselves.
 
@@ -145,7 +145,7 @@ class Meat(Bread):
 
 @dataclass(frozen=True, eq=False)
 class ResidualSizes(NonNegativeQuery):
-    """Counts the records by the size of the residual ``|z^T coef - y|`` in given ranges.
+    """Count the records by the size of the residual ``|z^T coef - y|`` in given ranges.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Counts records by class and score, and sums what follows from these counts: gradients of a calibration, and a tree."""
+"""Count records by class and score, and sum what follows from these counts: gradients of a calibration, and a tree."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ LIMIT, BINS = 3.0, 601
 
 @dataclass(frozen=True, eq=False)
 class ScoreGradient(SumQuery):
-    """Sums the loss gradient of ``slope * u + offset`` in slope and offset over all records, each clipped to ``clip_norm``.
+    """Sum the loss gradient of ``slope * u + offset`` in slope and offset over all records, each clipped to ``clip_norm``.
 
     u is the raw prediction of a record by ``coef``, clipped to [-3, 3] and rounded to one of 601 numbers. So one pass over the
     data serves all queries with the same ``coef``.
@@ -81,7 +81,7 @@ class ScoreGradient(SumQuery):
 
 @dataclass(frozen=True, eq=False)
 class ScoreCounts(NonNegativeQuery):
-    """Counts the records by group, class and score, in ranges of the score.
+    """Count the records by group, class and score, in ranges of the score.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class ScoreCounts(NonNegativeQuery):
 
 @dataclass(frozen=True, eq=False)
 class ScoreTree(ScoreCounts):
-    """Sums differences of the counts by class and score along a binary tree: the Haar coefficients of each class.
+    """Sum differences of the counts by class and score along a binary tree: the Haar coefficients of each class.
 
     For each class of each group they are the number of records, then for each node of the tree, by levels, the number of records
     in its lower half less that in its upper half. Sums of many neighbouring counts have less noise than from noisy counts.

@@ -1,4 +1,4 @@
-"""Sums second moments of rows that are centred and clipped again with earlier releases."""
+"""Sum second moments of rows that are centred and clipped again with earlier releases."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,7 +15,7 @@ __all__ = ["SecondMoment"]
 
 @dataclass(frozen=True, eq=False)
 class SecondMoment(NonNegativeQuery):
-    """Sums ``v v^T`` with ``v = z min(1, 1 / ||z||)`` over all records, as a half-vector.
+    """Sum ``v v^T`` with ``v = z min(1, 1 / ||z||)`` over all records, as a half-vector.
 
     z is the row standardised by earlier releases, without the 1 for the intercept; if z is longer than 1 it is scaled down to
     norm 1.

@@ -1,4 +1,4 @@
-"""Sums gradients of a loss with bounded slope in which long rows have smaller weights, and signs of residuals."""
+"""Sum gradients of a loss with bounded slope in which long rows have smaller weights, and signs of residuals."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,7 +20,7 @@ def row_weights(records: Records, bound: float, power: float) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class ShortenedGradient(StandardizedGradient):
-    """Sums gradients of a loss with bounded slope at ``offset + unit * raw``, with smaller weights for long rows.
+    """Sum gradients of a loss with bounded slope at ``offset + unit * raw``, with smaller weights for long rows.
 
     The weight is ``min(1, (C / (L ||z||))**power)`` with the clip norm C and L, the ``lipschitz`` of the loss times
     ``largest_weight``. It depends on the row and not on the residual, so the steep and the flat side of the loss keep their
@@ -58,7 +58,7 @@ class ShortenedGradient(StandardizedGradient):
 
 @dataclass(frozen=True, eq=False)
 class ResidualSigns(SumQuery):
-    """Sums the signs of the residuals ``prediction - y`` over all records.
+    """Sum the signs of the residuals ``prediction - y`` over all records.
 
     Parameters
     ----------

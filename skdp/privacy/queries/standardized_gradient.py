@@ -1,4 +1,4 @@
-"""Sums gradients of a linear model whose rows are centred and scaled by earlier releases."""
+"""Sum gradients of a linear model whose rows are centred and scaled by earlier releases."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["Standardization", "StandardizedGradient", "Whitening"]
 
 @dataclass(frozen=True, eq=False)
 class Standardization(WithParameters):
-    """Maps a row x to ``z = (scale * (x - centre), 1)``, without the 1 for a model without intercept.
+    """Map a row x to ``z = (scale * (x - centre), 1)``, without the 1 for a model without intercept.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Standardization(WithParameters):
 
 
 class Whitening(Standardization):
-    """Maps a row x to ``z = (scale.T @ (x - centre), 1)`` with a square matrix as scale, for at most 1024 features."""
+    """Map a row x to ``z = (scale.T @ (x - centre), 1)`` with a square matrix as scale, for at most 1024 features."""
 
     def _times_scale(self, weights: np.ndarray) -> np.ndarray:
         return self.scale @ weights
@@ -119,7 +119,7 @@ class Whitening(Standardization):
 
 @dataclass(frozen=True, eq=False)
 class StandardizedGradient(SumQuery):
-    """Sums the loss gradient of standardised rows over all records, each clipped to ``clip_norm``.
+    """Sum the loss gradient of standardised rows over all records, each clipped to ``clip_norm``.
 
     Record i contributes ``clip(z_i r_i^T)`` with ``r_i = weight_i * u(y_i) * loss'(z_i^T coef, y_i)``. No standardised row
     is ever stored: the sum over (x, 1) is mapped.

@@ -1,4 +1,4 @@
-"""Sums the products of features with each other and with the target, which determine least squares."""
+"""Sum the products of features with each other and with the target, which determine least squares."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ __all__ = ["JointMoments", "SmallestEigenvalue"]
 
 @dataclass(frozen=True)
 class SmallestEigenvalue(SumQuery):
-    """Computes the smallest eigenvalue of ``X^T X``, with the intercept's constant as a feature and rows clipped to R.
+    """Compute the smallest eigenvalue of ``X^T X``, with the intercept's constant as a feature and rows clipped to R.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class SmallestEigenvalue(SumQuery):
 
 @dataclass(frozen=True)
 class JointMoments(SumQuery):
-    """Sums ``X^T X`` as a half-vector, followed by ``sqrt(2) R X^T y``; rows are clipped to R and targets to [-1, 1].
+    """Sum ``X^T X`` as a half-vector, followed by ``sqrt(2) R X^T y``; rows are clipped to R and targets to [-1, 1].
 
     The intercept's constant is a feature. Both parts are products of the vectors ``(x, R y)``, and each record has the same
     weight in both.

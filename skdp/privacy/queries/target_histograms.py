@@ -1,4 +1,4 @@
-"""Counts records by target: in ranges that suit every unit, or in given ranges."""
+"""Count records by target: in ranges that suit every unit, or in given ranges."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -16,7 +16,7 @@ LEAST_EXPONENT, LARGEST_EXPONENT = -1074, 1024
 
 @dataclass(frozen=True)
 class TargetExponents(NonNegativeQuery):
-    """Counts the records by the binary exponent e of the target's absolute value, ``2**(e - 1) <= |y| < 2**e``.
+    """Count the records by the binary exponent e of the target's absolute value, ``2**(e - 1) <= |y| < 2**e``.
 
     There is a range for 0, then one for every e from -1073 to 1024, which includes all float64 numbers.
     """
@@ -48,7 +48,7 @@ class TargetExponents(NonNegativeQuery):
 
 @dataclass(frozen=True, eq=False)
 class TargetHistogram(NonNegativeQuery):
-    """Counts the records with a target in each of some ranges, below the first and above the last.
+    """Count the records with a target in each of some ranges, below the first and above the last.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sums the features and the targets of a regression."""
+"""Sum the features and the targets of a regression."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["FeatureSums", "FeatureTargetSums", "TargetSum"]
 
 @dataclass(frozen=True)
 class TargetSum(SumQuery):
-    """Sums the targets, clipped to [-1, 1], or vectors of several targets, clipped to norm 1, over all records.
+    """Sum the targets, clipped to [-1, 1], or vectors of several targets, clipped to norm 1, over all records.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class TargetSum(SumQuery):
 
 @dataclass(frozen=True)
 class FeatureTargetSums(SumQuery):
-    """Sums ``(x / R, y)`` over all records, with rows clipped to R, and a target or vector of targets clipped to norm 1.
+    """Sum ``(x / R, y)`` over all records, with rows clipped to R, and a target or vector of targets clipped to norm 1.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class FeatureTargetSums(SumQuery):
 
 @dataclass(frozen=True)
 class FeatureSums(SumQuery):
-    """Sums ``x / R`` over all records, with rows clipped to R.
+    """Sum ``x / R`` over all records, with rows clipped to R.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sums the sample weights of the records."""
+"""Sum the sample weights of the records."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ __all__ = ["TotalWeight"]
 
 @dataclass(frozen=True)
 class TotalWeight(SumQuery):
-    """Sums the sample weights of all records, over their public bound: each is in [0, 1]."""
+    """Sum the sample weights of all records, over their public bound: each is in [0, 1]."""
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 1.0, "zero_out": 1.0}
     clip_norm: ClassVar[float] = 1.0

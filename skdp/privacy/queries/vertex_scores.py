@@ -1,4 +1,4 @@
-"""Scores the vertices of a polytope by how much each lowers the linearised objective, for Frank-Wolfe."""
+"""Score the vertices of a polytope by how much each lowers the linearised objective, for Frank-Wolfe."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ __all__ = ["Vertex", "Vertices"]
 
 
 class Vertices:
-    """Holds a copy of the vertices of a polytope, made before any data are read, and multiplies them by gradients.
+    """Hold a copy of the vertices of a polytope, made before any data are read, and multiply them by gradients.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def _copied(table: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Vertex(SumQuery, Scores):
-    r"""Scores every vertex v of a polytope by minus the inner product with a gradient that is clipped in every coordinate.
+    r"""Score every vertex v of a polytope by minus the inner product with a gradient that is clipped in every coordinate.
 
     The score is :math:`-\langle v, \sum_i h_i + o \rangle` with :math:`h_i = \mathrm{clip}(x_i r_i^\top)`, every entry clipped to
     [-clip_norm, clip_norm], ``r_i = weight_i * loss'(x_i^T coef, y_i)``, the row x_i clipped to the data norm, and a public o.

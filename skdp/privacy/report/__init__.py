@@ -1,4 +1,4 @@
-"""States the guarantee of a fit as an object, text, JSON and HTML."""
+"""State the guarantee of a fit as an object, text, JSON and HTML."""
 
 from skdp.privacy.report.statement import PrivacyReport, PrivacySpent
 

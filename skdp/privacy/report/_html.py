@@ -1,4 +1,4 @@
-"""Renders the statement of guarantees as one self-contained piece of HTML, readable on any background and in print."""
+"""Render the statement of guarantees as one self-contained piece of HTML, readable on any background and in print."""
 
 import html
 import math

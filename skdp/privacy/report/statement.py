@@ -1,4 +1,4 @@
-"""States the guarantee of a fit: what was spent, on which releases, and what was assumed public."""
+"""State the guarantee of a fit: what was spent, on which releases, and what was assumed public."""
 
 import json
 import math
@@ -27,14 +27,14 @@ OF_A_BLOCK = ("BlockGradient", "CoordinateScores")  # queries whose clip norm de
 
 
 class PrivacySpent(NamedTuple):
-    """Holds the epsilon and delta that one fit spent."""
+    """Hold the epsilon and delta that one fit spent."""
 
     epsilon: float
     delta: float
 
 
 class Needed(NamedTuple):
-    """Holds what a fit needs so that noise probably does not hide the signal: a number of records, or an epsilon."""
+    """Hold what a fit needs so that noise probably does not hide the signal: a number of records, or an epsilon."""
 
     n_samples: int | None
     epsilon: float | None
@@ -48,7 +48,7 @@ class Needed(NamedTuple):
 
 @dataclass(frozen=True)
 class ReleaseLine:
-    """Describes one kind of release in the report.
+    """Describe one kind of release in the report.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class ReleaseLine:
 
 @dataclass(frozen=True)
 class PrivacyReport:
-    """States what a fit guarantees, or what a planned fit would guarantee.
+    """State what a fit guarantees, or what a planned fit would guarantee.
 
     It prints as text, shows as a table in a notebook, and is written as JSON by `to_json`. It contains public values only.
 

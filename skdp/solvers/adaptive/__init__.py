@@ -1,1 +1,1 @@
-"""Provides the untuned defaults: solvers that release scale and geometry of the features before the gradients."""
+"""Provide the untuned defaults: solvers that release scale and geometry of the features before the gradients."""

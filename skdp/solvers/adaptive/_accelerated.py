@@ -1,4 +1,4 @@
-"""Takes accelerated gradient steps with restarts, and computes the noise that they leave."""
+"""Take accelerated gradient steps with restarts, and compute the noise that they leave."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Provides what the adaptive solvers share: validated copies, default shares of the budget, and the remark on small tables."""
+"""Provide what the adaptive solvers share: validated copies, default shares of the budget, and the remark on small tables."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""Refits slope and offset of a score of two classes, from counts or by noisy gradients: the last stage of standardized_gd."""
+"""Refit slope and offset of a score of two classes, from counts or by noisy gradients: the last stage of standardized_gd."""
 
 import math
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Level(NamedTuple):
 
 
 class Calibration(Protocol):
-    """Defines a calibration: its releases, and the coefficients that follow from them."""
+    """Define a calibration: its releases, and the coefficients that follow from them."""
 
     def entry(self, problem: Problem) -> tuple[int, Release]:
         """Return its entry of the schedule."""

@@ -1,4 +1,4 @@
-"""Chooses the steps of the calibration of log-odds: as long as their expected curvature and the noise allow."""
+"""Choose the steps of the calibration of log-odds: as long as their expected curvature and the noise allow."""
 
 import numpy as np
 from scipy.special import expit

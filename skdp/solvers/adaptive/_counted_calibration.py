@@ -1,4 +1,4 @@
-"""Calibrates a score from one release of counts by class and score, by Bayesian post-processing: for small tables."""
+"""Calibrate a score from one release of counts by class and score, by Bayesian post-processing: for small tables."""
 
 import functools
 import math

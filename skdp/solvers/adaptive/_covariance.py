@@ -1,4 +1,4 @@
-"""Estimates the curvature of a mean loss, and the errors of averaged steps over plausible curvatures; post-processing."""
+"""Estimate the curvature of a mean loss, and the errors of averaged steps over plausible curvatures; post-processing."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Whitens the features of a large table and sets the lengths of accelerated steps, for fits in few passes."""
+"""Whiten the features of a large table and set the lengths of accelerated steps, for fits in few passes."""
 
 import math
 

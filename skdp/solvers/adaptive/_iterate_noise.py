@@ -1,4 +1,4 @@
-"""Computes the noise that clipped gradient steps leave in a linear model, from linear recursions and released curvatures."""
+"""Compute the noise that clipped gradient steps leave in a linear model, from linear recursions and released curvatures."""
 
 import math
 from collections.abc import Callable

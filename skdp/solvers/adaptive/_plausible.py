@@ -1,4 +1,4 @@
-"""Computes errors of averaged steps over plausible curvatures, where noise hides how steep a direction is; post-processing."""
+"""Compute errors of averaged steps over plausible curvatures, where noise hides how steep a direction is; post-processing."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Estimates quantiles and eigenvalues, and shrinks coefficients, from noisy releases; post-processing."""
+"""Estimate quantiles and eigenvalues, and shrink coefficients, from noisy releases; post-processing."""
 
 import math
 

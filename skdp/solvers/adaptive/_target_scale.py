@@ -1,4 +1,4 @@
-"""Releases a centre and a spread of targets in any unit, by histograms that each look closer at what the last one found."""
+"""Release a centre and a spread of targets in any unit, by histograms that each look closer at what the last one found."""
 
 import math
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Releases centre, radius, whitening and usual gradient norm of a regression, before the steps of "whitened_gd"."""
+"""Release centre, radius, whitening and usual gradient norm of a regression, before the steps of "whitened_gd"."""
 
 import math
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Fits linear and logistic models by replicated descents with bounded, unbiased scores, for confidence intervals."""
+"""Fit linear and logistic models by replicated descents with bounded, unbiased scores, for confidence intervals."""
 
 import bisect
 import math

@@ -1,4 +1,4 @@
-"""Fits linear models of numbers with a kinked loss, on privately whitened features and rescaled targets: the untuned default."""
+"""Fit linear models of numbers with a kinked loss, on privately whitened features and rescaled targets: the untuned default."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Fits linear classifiers by gradient descent on privately standardised features, then calibrates them: the untuned default."""
+"""Fit linear classifiers by gradient descent on privately standardised features, then calibrate them: the untuned default."""
 
 import math
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Fits linear models with the squared loss by gradient descent on privately whitened features: the untuned default."""
+"""Fit linear models with the squared loss by gradient descent on privately whitened features: the untuned default."""
 
 import math
 

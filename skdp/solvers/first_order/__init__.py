@@ -1,1 +1,1 @@
-"""Provides the solvers that follow noisy gradients, with the steps of their papers."""
+"""Provide the solvers that follow noisy gradients, with the steps of their papers."""

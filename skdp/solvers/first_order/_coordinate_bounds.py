@@ -1,4 +1,4 @@
-"""Computes bounds, smoothness constants and clip norms of coordinates and blocks, from public facts."""
+"""Compute bounds, smoothness constants and clip norms of coordinates and blocks, from public facts."""
 
 import math
 from dataclasses import dataclass

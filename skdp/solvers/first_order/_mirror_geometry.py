@@ -1,4 +1,4 @@
-"""Computes bounds of records and of noise in the norm of a mirror map."""
+"""Compute bounds of records and of noise in the norm of a mirror map."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Implements what "gd" and "sgd" share: momentum on noisy gradients, with a total step length that the noise sets."""
+"""Implement what "gd" and "sgd" share: momentum on noisy gradients, with a total step length that the noise sets."""
 
 import math
 from abc import abstractmethod

@@ -1,4 +1,4 @@
-"""Draws the records of each mini-batch of a single pass: publicly, independent of the data."""
+"""Draw the records of each mini-batch of a single pass: publicly, independent of the data."""
 
 import math
 

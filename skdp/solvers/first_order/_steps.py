@@ -1,4 +1,4 @@
-"""Moves first-order solvers along a noisy gradient, and computes the steps that theory gives for losses with a kink."""
+"""Move first-order solvers along a noisy gradient, and compute the steps that theory gives for losses with a kink."""
 
 import math
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Implements what "svrg" and "svrg++" share: variance reduction by released differences, and their defaults."""
+"""Implement what "svrg" and "svrg++" share: variance reduction by released differences, and their defaults."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""Fits linear models by DP-SkGD, random block coordinate descent, or by its greedy variant."""
+"""Fit linear models by DP-SkGD, random block coordinate descent, or by its greedy variant."""
 
 import copy
 import math

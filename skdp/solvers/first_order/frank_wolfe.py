@@ -1,4 +1,4 @@
-"""Fits linear models over a polytope by DP Frank-Wolfe: steps towards vertices with the best noisy scores."""
+"""Fit linear models over a polytope by DP Frank-Wolfe: steps towards vertices with the best noisy scores."""
 
 import math
 from dataclasses import replace

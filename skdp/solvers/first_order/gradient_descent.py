@@ -1,4 +1,4 @@
-"""Fits linear models by DP-GD: full-data gradient descent on noisy clipped gradients."""
+"""Fit linear models by DP-GD: full-data gradient descent on noisy clipped gradients."""
 
 import math
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Fits linear models over a constraint set by accelerated mirror descent on noisy clipped gradients."""
+"""Fit linear models over a constraint set by accelerated mirror descent on noisy clipped gradients."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Fits linear models by DP-SGD: gradient descent on noisy clipped gradients of Poisson samples, or in a single pass."""
+"""Fit linear models by DP-SGD: gradient descent on noisy clipped gradients of Poisson samples, or in a single pass."""
 
 import math
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Fits linear models by DP-SVRG: variance-reduced proximal gradient descent that restarts at the average of each epoch."""
+"""Fit linear models by DP-SVRG: variance-reduced proximal gradient descent that restarts at the average of each epoch."""
 
 import math
 

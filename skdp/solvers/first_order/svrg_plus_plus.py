@@ -1,4 +1,4 @@
-"""Fits linear models by DP-SVRG++: variance reduction with epochs that double, without strong convexity."""
+"""Fit linear models by DP-SVRG++: variance reduction with epochs that double, without strong convexity."""
 
 import math
 

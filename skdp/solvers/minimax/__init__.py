@@ -1,1 +1,1 @@
-"""Provides the solvers of saddle problems."""
+"""Provide the solvers of saddle problems."""

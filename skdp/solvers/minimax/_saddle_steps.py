@@ -1,4 +1,4 @@
-"""Implements what "sgda" and "privatediff" share: settings, shares of the budget, steps of both sides, the returned iterate."""
+"""Implement what "sgda" and "privatediff" share: settings, shares of the budget, steps of both sides, the returned iterate."""
 
 import math
 from abc import abstractmethod

@@ -1,4 +1,4 @@
-"""Solves saddle problems by PrivateDiff: descent on primal gradients that noisy differences keep up to date."""
+"""Solve saddle problems by PrivateDiff: descent on primal gradients that noisy differences keep up to date."""
 
 import math
 from typing import cast

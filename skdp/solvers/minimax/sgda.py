@@ -1,4 +1,4 @@
-"""Solves saddle problems by DP-SGDA: simultaneous descent and ascent on noisy gradients."""
+"""Solve saddle problems by DP-SGDA: simultaneous descent and ascent on noisy gradients."""
 
 import math
 from typing import cast

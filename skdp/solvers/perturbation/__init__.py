@@ -1,1 +1,1 @@
-"""Provides the solvers that release one perturbed minimum."""
+"""Provide the solvers that release one perturbed minimum."""

@@ -1,4 +1,4 @@
-"""Implements what the solvers that release a minimum share: its public facts, and defaults that follow from the noise."""
+"""Implement what the solvers that release a minimum share: its public facts, and defaults that follow from the noise."""
 
 import math
 from abc import abstractmethod

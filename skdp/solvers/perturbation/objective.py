@@ -1,4 +1,4 @@
-"""Fits linear models by objective perturbation: releases the minimum of a randomly tilted objective."""
+"""Fit linear models by objective perturbation: release the minimum of a randomly tilted objective."""
 
 import math
 from dataclasses import replace

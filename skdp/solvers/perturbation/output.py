@@ -1,4 +1,4 @@
-"""Fits linear models by output perturbation: releases the minimum with noise."""
+"""Fit linear models by output perturbation: release the minimum with noise."""
 
 from skdp._validation import check_number
 from skdp.privacy.objective_perturbation import ExponentialNorm

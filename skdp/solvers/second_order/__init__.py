@@ -1,1 +1,1 @@
-"""Provides the solvers that also release curvature."""
+"""Provide the solvers that also release curvature."""

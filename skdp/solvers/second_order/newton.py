@@ -1,4 +1,4 @@
-"""Fits linear models by DP-Newton: second-order steps from noisy gradients and noisy curvature."""
+"""Fit linear models by DP-Newton: second-order steps from noisy gradients and noisy curvature."""
 
 import math
 from collections.abc import Callable

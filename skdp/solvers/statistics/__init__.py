@@ -1,1 +1,1 @@
-"""Provides the solvers that release statistics once and compute the model from them."""
+"""Provide the solvers that release statistics once and compute the model from them."""

@@ -1,4 +1,4 @@
-"""Fits a linear discriminant from one private release of the moments of both classes: the optimum of the AUC saddle."""
+"""Fit a linear discriminant from one private release of the moments of both classes: the optimum of the AUC saddle."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""Fits least squares from one private release of its sufficient statistics."""
+"""Fit least squares from one private release of its sufficient statistics."""
 
 import math
 from typing import Any
