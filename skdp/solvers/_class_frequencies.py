@@ -97,7 +97,7 @@ def class_frequencies(problem: Problem, counts: np.ndarray | None, noise: float)
 
 
 def _balanced(problem: AUCProblem, shares: np.ndarray, weighted: np.ndarray) -> ClassFrequencies:
-    """Settings where the larger class weighs ``(p_min / p_maj)^b``, before the clip.
+    """Return the settings where the larger class weighs ``(p_min / p_maj)^b``, before the clip.
 
     The noise that a raw prediction may gather follows the weighted frequencies. Exponent and factor are between those that did
     best for b = 0 and for b = 1.

@@ -254,7 +254,7 @@ class Inference:
         return float(np.quantile(draws / np.sqrt(rng.chisquare(freedom, DRAWS) / freedom), level))
 
     def _jointly(self, inner: np.ndarray, kind: str) -> tuple[np.ndarray, float, np.ndarray]:
-        """Covariance of linear combinations, degrees of freedom of all, and which are estimable."""
+        """Return the covariance of linear combinations, degrees of freedom of all, and which are estimable."""
         noise, sampling, df, estimable = self._parts(inner)
         sampling = sampling * (kind == "confidence")
         turned = inner @ self.directions
@@ -270,14 +270,14 @@ class Inference:
         return GUARD if self.own.any() else 1.0
 
     def _inner(self, rows: np.ndarray, constant: np.ndarray) -> np.ndarray:
-        """Factors of the coefficients in the geometry."""
+        """Return the factors of the coefficients in the geometry."""
         scale, centre = self.geometry.scale, self.geometry.centre
         moved = rows - constant[:, None] * centre
         inner = moved @ scale if scale.ndim > 1 else moved * scale
         return np.column_stack([inner, constant]) if self.geometry.intercept else inner
 
     def _parts(self, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Variances from noise and from sampling, degrees of freedom of the former, and what is estimable."""
+        """Return the variances from noise and from sampling, degrees of freedom of the former, and what is estimable."""
         squares = np.square(inner @ self.directions)
         own, count = squares @ self.own, len(self.replicates)
         shown = (squares[:, self.shown] @ self.own[self.shown]) / np.maximum(own, 1e-300)
@@ -301,6 +301,6 @@ class Inference:
 
 
 def _of_total(freedom: np.ndarray, part: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Degrees of freedom of a total variance of which a part is estimated (Welch and Satterthwaite)."""
+    """Return the degrees of freedom of a total variance of which a part is estimated (Welch and Satterthwaite)."""
     share = np.divide(part, total, where=total > 0, out=np.ones(len(part)))
     return np.clip(freedom / np.maximum(np.square(share), 1 / MOST_FREEDOM), 1, MOST_FREEDOM)

@@ -152,12 +152,12 @@ def _described(problem: Problem) -> str:
 
 
 def _linear(problem: Problem) -> bool:
-    """Whether scores are linear in the features."""
+    """Return whether scores are linear in the features."""
     return not isinstance(problem, AUCProblem) or problem.linear
 
 
 def _needed(solver: type[Solver] | Solver, problem: Problem) -> str:
-    """Needs of a solver that the problem lacks, as a clause; empty if it lacks none."""
+    """Return the needs of a solver that the problem lacks, as a clause; empty if it lacks none."""
     missing = sorted(solver.needs - problem.offers)
     if missing and not _linear(problem):
         return "scores that are linear in the features"

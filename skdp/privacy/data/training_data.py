@@ -700,5 +700,5 @@ class TrainingData(PrivateData):
 
 
 def _shares(weights: np.ndarray | None) -> np.ndarray | None:
-    """Weights of the records in [0, 1], on the grid; whatever is given, none is outside, or is not a number."""
+    """Return the weights of the records in [0, 1], on the grid; whatever is given, none is outside, or is not a number."""
     return None if weights is None else np.rint(np.clip(np.nan_to_num(weights), 0.0, 1.0) / GRAIN) * GRAIN

@@ -51,18 +51,18 @@ class AdaptiveSolver(Solver):
 
     @abstractmethod
     def _settled(self, problem: Problem) -> "AdaptiveSolver":
-        """Validated copy with parameters converted to Python numbers."""
+        """Return a validated copy with parameters converted to Python numbers."""
 
     @abstractmethod
     def _schedule(self, problem: Problem) -> Schedule:
-        """Schedule of a validated copy."""
+        """Return the schedule of a validated copy."""
 
     @abstractmethod
     def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
-        """Result of a validated copy."""
+        """Return the result of a validated copy."""
 
     def _with_floats(self, *names: str) -> "AdaptiveSolver":
-        """Copy in which the named parameters are floats."""
+        """Return a copy in which the named parameters are floats."""
         settled = copy.copy(self)
         for name in names:
             setattr(settled, name, float(getattr(self, name)))
@@ -95,7 +95,7 @@ class WhiteningSolver(AdaptiveSolver):
         return hopelessness(problem)
 
     def _histogram_share(self, problem: Problem) -> float:
-        """Share of one histogram; 0 where its noise would be too large for a quantile.
+        """Return the share of one histogram; 0 where its noise would be too large for a quantile.
 
         Here and in the share of the means, several targets count as one with the noise that each of them has, for which the
         constants were chosen.
@@ -106,6 +106,6 @@ class WhiteningSolver(AdaptiveSolver):
         return share if root * half_vector_noise(problem) * math.sqrt(BINS / share) / 2 <= BLURRED else 0.0
 
     def _means_growth(self, problem: Problem) -> float:
-        """How far the share of the means has grown with the noise, in [0, 1]."""
+        """Return how far the share of the means has grown with the noise, in [0, 1]."""
         noise = math.sqrt(problem.loss.n_outputs) / problem.signal_to_noise
         return min(1.0, (noise * min(problem.n_features, MOST_DIRECTIONS) / MEANS_SCALE) ** 2)

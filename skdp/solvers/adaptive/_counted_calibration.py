@@ -194,7 +194,7 @@ def _divided(places: np.ndarray, masses: np.ndarray, size: int) -> np.ndarray:
 def _least_log_loss(
     scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, penalty: float, intercept: bool
 ) -> tuple[float, float]:
-    """Slope and offset of a logistic regression on weighted scores, by Newton's method."""
+    """Return the slope and offset of a logistic regression on weighted scores, by Newton's method."""
     unit = float(np.sqrt(weights @ scores**2 / weights.sum()))
     columns = np.column_stack([scores / unit, np.full(len(scores), float(intercept))])
     ridge = np.array([penalty / unit**2, 0.0]) + 1e-9

@@ -366,7 +366,7 @@ def estimated_meat(released: np.ndarray, noise: float) -> np.ndarray:
 def _along_eigenvectors(
     values: np.ndarray, directions: np.ndarray, variances: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Curvatures along noisy eigenvectors, which of them are not flat, half edges of the noise, and what they may miss.
+    """Return curvatures along noisy eigenvectors, which are not flat, half edges of the noise, and what they may miss.
 
     Noise makes eigenvalues repel each other, in proportion to its variance between two eigenvectors. The estimate along an
     eigenvector takes the repulsion off [1]_. A flat direction would show near the eigenvalue to which the others push it;
@@ -397,7 +397,7 @@ def _along_eigenvectors(
 def _without_noise(
     values: np.ndarray, directions: np.ndarray, variances: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Eigenvalues without the spread of noise, which of them stand out, and the half edge of the noise in each direction."""
+    """Return eigenvalues without the spread of noise, which stand out, and the half edge of the noise in each direction."""
     edges = np.sqrt(np.square(directions).T @ variances.sum(axis=1))
     shown = values > 2 * edges
     roots = np.sqrt(np.maximum(np.square(values) - 4 * np.square(edges), 0.0))
@@ -405,11 +405,11 @@ def _without_noise(
 
 
 def _half(order: int) -> np.ndarray:
-    """Factor of the noise of each entry of a matrix from a half-vector."""
+    """Return the factor of the noise of each entry of a matrix from a half-vector."""
     return np.where(np.eye(order) > 0, 1.0, np.sqrt(0.5))
 
 
 def _quadratic(variances: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Variances of ``u' E u`` for the columns u whose squares are given, with independent entries of a symmetric E."""
+    """Return the variances of ``u' E u`` for the columns u whose squares are given, with independent entries of a symmetric E."""
     twice = 2 * variances - np.diag(np.diag(variances))
     return np.asarray((squares * (twice @ squares)).sum(axis=0))

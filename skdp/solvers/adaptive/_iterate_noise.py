@@ -273,5 +273,5 @@ def bend_of_calibration(problem: Problem, point: np.ndarray, variance: float) ->
 
 
 def _log_odds(problem: Problem) -> bool:
-    """Whether the minimiser's raw predictions are the log-odds of two classes, which class weights would shift."""
+    """Return whether the minimiser's raw predictions are the log-odds of two classes, which class weights would shift."""
     return getattr(problem.loss, "log_odds", False) and problem.class_weight is None

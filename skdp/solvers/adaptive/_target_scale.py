@@ -116,7 +116,7 @@ def _bounded(problem: Problem) -> bool:
 
 
 def _part(problem: Problem, share: float) -> float:
-    """Share of each histogram but the last one."""
+    """Return the share of each histogram but the last one."""
     return share / (len(_zooms(problem)) + (not _bounded(problem)) + FOR_LAST)
 
 
@@ -125,7 +125,7 @@ def _zooms(problem: Problem) -> tuple[int, ...]:
 
 
 def _largest(counts: np.ndarray, noise: float, n: int, least: float) -> float:
-    """A power of two above the absolute values of nearly all targets."""
+    """Return a power of two above the absolute values of nearly all targets."""
     exponents, size = counts[1:], counts.size - 1  # counts[0] has the zeros, which say nothing about the unit
     some = max(n - max(float(counts[0]), 0.0), n / 10)
     found = _densest(exponents, noise, some, least, MOST)
@@ -139,13 +139,13 @@ def _largest(counts: np.ndarray, noise: float, n: int, least: float) -> float:
 
 
 def _sums(counts: np.ndarray, width: int) -> np.ndarray:
-    """Sums of all runs of ``width`` neighbours."""
+    """Return the sums of all runs of ``width`` neighbours."""
     cumulated = np.concatenate([[0.0], np.cumsum(counts)])
     return cumulated[width:] - cumulated[:-width]
 
 
 def _densest(counts: np.ndarray, noise: float, n: float, least: float, most: float) -> tuple[int, int] | None:
-    """First place and end (exclusive) of the shortest window with a share of the records; None where noise hides it."""
+    """Return first place and end (exclusive) of the shortest window with a share of the records; None if noise hides it."""
     width = 1
     while width <= counts.size:
         blur = noise * math.sqrt(width) / n
@@ -160,7 +160,7 @@ def _densest(counts: np.ndarray, noise: float, n: float, least: float, most: flo
 
 
 def _window(counts: np.ndarray, edges: np.ndarray, noise: float, n: int, least: float, most: float) -> tuple[float, float] | None:
-    """Ends of the densest window, each moved outwards by a quarter of its width."""
+    """Return the ends of the densest window, each moved outwards by a quarter of its width."""
     found = _densest(counts, noise, n, least, most)
     if found is None:
         return None
@@ -169,7 +169,7 @@ def _window(counts: np.ndarray, edges: np.ndarray, noise: float, n: int, least: 
 
 
 def _last_edges(low: float, high: float, inner_low: float, inner_high: float) -> np.ndarray:
-    """Edges of even ranges in the inner window, and of geometrically growing ranges around it."""
+    """Return the edges of even ranges in the inner window, and of geometrically growing ranges around it."""
     width = max((inner_high - inner_low) / INNER, SHORTEST)
 
     def outward(reach: float) -> np.ndarray:
@@ -186,7 +186,7 @@ def _last_edges(low: float, high: float, inner_low: float, inner_high: float) ->
 
 
 def _cumulated(counts: np.ndarray, n: int) -> np.ndarray:
-    """Shares of the targets below each edge, counted from below and, as n is public, from above; see `noisy_quantile`."""
+    """Return the shares of the targets below each edge, by the counts below and above it; see `noisy_quantile`."""
     size = counts.size
     below = np.cumsum(counts)[:-1] / n
     above = 1 - (counts.sum() / n - below)

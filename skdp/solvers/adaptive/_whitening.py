@@ -250,7 +250,7 @@ def half_vector_noise(problem: Problem) -> float:
 
 
 def _frame_of(geometry: Standardization, values: np.ndarray, sizes: np.ndarray | float, ridge: float, noise: float) -> Frame:
-    """Frame from eigenvalues, their divisors, and the noise of the second moment."""
+    """Return the frame from eigenvalues, their divisors, and the noise of the second moment."""
     curvature, penalty, errors = values / sizes, np.full(values.size, ridge) / sizes, np.full(values.size, noise) / sizes
     if geometry.intercept:
         curvature, penalty, errors = np.append(curvature, 1.0), np.append(penalty, 0.0), np.append(errors, 0.0)

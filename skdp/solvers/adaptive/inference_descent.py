@@ -350,7 +350,7 @@ class InferenceDescent(WhiteningSolver):
         return problem.loss.targets == "numbers" or _signal_undone(unlearned, estimates, frame) <= MOST_UNDONE
 
     def _start(self, problem: Problem, centre: Centre, frame: Frame, ask: Ask) -> tuple[np.ndarray, InformedLoss]:
-        """Coefficients of a constant prediction, and the loss of the pilot."""
+        """Return the coefficients of a constant prediction, and the loss of the pilot."""
         start, d = np.zeros(problem.shape[0]), problem.n_features
         if problem.loss.targets == "classes":
             if centre.released is not None:
@@ -363,7 +363,7 @@ class InferenceDescent(WhiteningSolver):
         return start, Huber(PILOT_THRESHOLD * quantile if problem.budget.private else UNBOUNDED)
 
     def _threshold(self, problem: Problem, frame: Frame, pilot: Steps, first: np.ndarray, ask: Ask) -> tuple[InformedLoss, float]:
-        """Loss of the descents, and the sampling variance over the inverse bread for normal errors."""
+        """Return the loss of the descents, and the sampling variance over the inverse bread for normal errors."""
         if not problem.budget.private:
             return Huber(UNBOUNDED), (self._residual(problem, frame, first, ask) / OF_NORMAL) ** 2
         shown_spread = self._residual(problem, frame, first, ask) / OF_NORMAL
@@ -376,7 +376,7 @@ class InferenceDescent(WhiteningSolver):
         return Huber(threshold), square * spread**2 / inside
 
     def _residual(self, problem: Problem, frame: Frame, coef: np.ndarray, ask: Ask) -> float:
-        """Released quantile of the sizes of the residuals."""
+        """Return the released quantile of the sizes of the residuals."""
         edges = ranges(2.0)
         counts = ask(ResidualSizes(coef[:, None], edges, frame.geometry))
         return noisy_quantile(counts, edges, LEVEL, problem.n_samples)
@@ -402,7 +402,7 @@ class InferenceDescent(WhiteningSolver):
         return ask(query) / problem.n_samples
 
     def _steps_of(self, problem: Problem, frame: Frame, bound: float, loss: InformedLoss, share: float, of_pilot: bool) -> Steps:
-        """Steps whose noise leaves the loss as it is; ``share`` is that of all replicates."""
+        """Return the steps whose noise leaves the loss as it is; ``share`` is that of all replicates."""
         kind, private = problem.loss.targets, problem.budget.private
         n_steps = PILOT_STEPS if of_pilot else self._n_steps(problem)
         releases = n_steps if of_pilot else n_steps * self.n_replicates
@@ -418,7 +418,7 @@ class InferenceDescent(WhiteningSolver):
         return Steps(length, MOMENTUM, round((PILOT_WARM_UP if of_pilot else WARM_UP) * n_steps), n_steps, noise)
 
     def _path(self, problem: Problem) -> float:
-        """Total step length over the inverse curvature: shorter where noise hides which directions are flat."""
+        """Return the total step length over the inverse curvature: shorter where noise hides which directions are flat."""
         edge = self._edge(problem) / math.sqrt(self._shares(problem).bread)
         return PATH if edge * PATH <= PATH_OF_EDGE else PATH_OF_EDGE / edge
 
@@ -429,7 +429,7 @@ class InferenceDescent(WhiteningSolver):
         return min(given * math.sqrt(max(frame.size, 1.0)), frame.geometry.largest_norm)
 
     def _drowned(self, problem: Problem) -> bool:
-        """Whether noise hides the features, or every quantile, or too much of the bread of a classifier."""
+        """Return whether noise hides the features, or every quantile, or too much of the bread of a classifier."""
         if not problem.budget.private:
             return False
         edge = self._edge(problem) / math.sqrt(self._shares(problem).bread)
@@ -437,7 +437,7 @@ class InferenceDescent(WhiteningSolver):
         return blurred or hopelessness(problem) is not None or not self._histogram_share(problem)
 
     def _shows_both_classes(self, problem: Problem, centre: Centre) -> bool:
-        """Whether a release shows enough records of both classes."""
+        """Return whether a release shows enough records of both classes."""
         if problem.loss.targets != "classes" or centre.released is None:
             return True
         rate = min(float(centre.released.target or 0.0), 1 - float(centre.released.target or 0.0))
@@ -458,7 +458,7 @@ class InferenceDescent(WhiteningSolver):
         return first._replace(steps=1 - sum(first))
 
     def _needs_meat(self, problem: Problem) -> bool:
-        """Whether the covariance of the scores is released."""
+        """Return whether the covariance of the scores is released."""
         if self.robust is not None:
             return self.robust
         if problem.loss.targets == "classes":
@@ -468,7 +468,7 @@ class InferenceDescent(WhiteningSolver):
         return edge / math.sqrt(MEAT) <= MOST_EDGE_OF_MEAT
 
     def _edge(self, problem: Problem) -> float:
-        """Expected half edge of the noise of a bread with the whole budget, over the mean curvature."""
+        """Return the expected half edge of the noise of a bread with the whole budget, over the mean curvature."""
         kind = problem.loss.targets
         most = BoundedProper.most_information if kind == "classes" else 1.0
         return _edge(problem, most / USUAL_INFORMATION[kind])
@@ -500,7 +500,7 @@ class InferenceDescent(WhiteningSolver):
 
 
 def _edge(problem: Problem, most: float) -> float:
-    """Expected half edge of the noise of a sum of matrices with the whole budget, over their mean; from public facts.
+    """Return the expected half edge of the noise of a sum of matrices with the whole budget, over their mean; from public facts.
 
     ``most`` is the largest factor of a row, without its weight, over the mean one.
     """
@@ -511,7 +511,7 @@ def _edge(problem: Problem, most: float) -> float:
 
 
 def _of_normal(threshold: float) -> tuple[float, float]:
-    """Mean second derivative and mean squared slope of Huber's loss, for normal residuals with a standard deviation of 1."""
+    """Return mean second derivative and mean squared slope of Huber's loss, for standard normal residuals."""
     inside, density = 2 * float(ndtr(threshold)) - 1, math.exp(-(threshold**2) / 2) / math.sqrt(2 * math.pi)
     return inside, inside - 2 * threshold * density + threshold**2 * (1 - inside)
 

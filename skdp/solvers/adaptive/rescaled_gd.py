@@ -178,7 +178,7 @@ class RescaledGradientDescent(WhiteningSolver):
         return SolverResult(coef, self._steps(problem), moments=centre.released)
 
     def _descend(self, problem: Problem, share: float, frame: Frame, location: Location, ask: Ask) -> np.ndarray:
-        """Average of the last iterates in the geometry, with shrunk slopes, in units of the spread."""
+        """Return the average of the last iterates in the geometry, with shrunk slopes, in units of the spread."""
         n_steps, level, constant = self._steps(problem), _level(problem) or 0.5, slice(problem.n_features, None)
         length, path, warm = self._journey(problem, share, frame)
         steps = 2 * path / n_steps * (1 - np.arange(n_steps) / n_steps)
@@ -204,7 +204,7 @@ class RescaledGradientDescent(WhiteningSolver):
         return average
 
     def _journey(self, problem: Problem, share: float, frame: Frame) -> tuple[float, float, int]:
-        """Norm of z from which on rows weigh less, total step length, and number of steps towards the median."""
+        """Return the norm of z from which on rows weigh less, total step length, and number of steps towards the median."""
         largest, usual = frame.geometry.largest_norm, math.sqrt(frame.size)
         if not problem.budget.private:
             return self._given(problem, largest), max(self.path, NOISELESS_PATH), 0
@@ -255,17 +255,17 @@ class RescaledGradientDescent(WhiteningSolver):
 
 
 def _level(problem: Problem) -> float | None:
-    """Quantile that the loss estimates; None for a loss that estimates none."""
+    """Return the quantile that the loss estimates; None for a loss that estimates none."""
     return getattr(problem.loss, "quantile", None)
 
 
 def _density(level: float) -> float:
-    """Density of normal residuals at a quantile, in units of the spread of the targets."""
+    """Return the density of normal residuals at a quantile, in units of the spread of the targets."""
     return NARROWER * math.exp(-(float(ndtri(level)) ** 2) / 2) / math.sqrt(2 * math.pi)
 
 
 def _outer(problem: Problem, coef: np.ndarray, location: Location) -> np.ndarray:
-    """Coefficients for rows and targets in the user's units."""
+    """Return the coefficients for rows and targets in the user's units."""
     outer = location.spread * coef
     if problem.intercept_scaling:
         outer[-1] = (outer[-1] + location.centre) / problem.intercept_scaling
@@ -284,7 +284,7 @@ def _release_centre(problem: Problem, share: float, ask: Ask) -> Centre:
 
 
 def _gains(steps: np.ndarray, densities: np.ndarray, curvature: np.ndarray, first: int) -> np.ndarray:
-    """Factor of each gradient's noise in the average of the iterates from ``first`` on, per coordinate."""
+    """Return the factor of each gradient's noise in the average of the iterates from ``first`` on, per coordinate."""
     reached, gains = np.zeros((2, curvature.size, steps.size))
     for number, (step, density) in enumerate(zip(steps, densities, strict=True)):
         reached *= (1 - np.minimum(step * density * curvature, 1.0))[:, None]

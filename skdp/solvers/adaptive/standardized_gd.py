@@ -365,7 +365,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         return Descent(features, classes, clip_norm, min(max(path, faint * SHORTEST_PATH), longest), rule)
 
     def _descend(self, problem: Problem, descent: Descent, ask: Ask) -> tuple[np.ndarray, NoisySteps | AcceleratedSteps]:
-        """Average of the last iterates, in the geometry of standardised rows, and the steps."""
+        """Return the average of the last iterates, in the geometry of standardised rows, and the steps."""
         steps, classes = self._planned_steps(problem, descent), descent.classes
         n_steps, first, step_size = steps.n_steps, steps.warm_up, steps.step
         coef = np.zeros(problem.shape)
@@ -402,7 +402,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         return NoisySteps(n_steps, first, step_size, self.momentum, noise)
 
     def _shrunk(self, problem: Problem, descent: Descent, coef: np.ndarray) -> np.ndarray:
-        """Coefficients without the length that is due to noise; this matters only where noise is all there is."""
+        """Return the coefficients without the length that is due to noise; this matters only where noise is all there is."""
         variances, features = descent.standard.variances, slice(problem.n_features)
         noise = (
             descent.clip_norm
@@ -418,13 +418,13 @@ class StandardizedGradientDescent(AdaptiveSolver):
         return kept
 
     def _penalty(self, problem: Problem, standard: Standard) -> np.ndarray:
-        """Strength of the L2 penalty on each coefficient, in the geometry of standardised rows."""
+        """Return the strength of the L2 penalty on each coefficient, in the geometry of standardised rows."""
         scale = standard.geometry.scale
         squares = scale**2 if scale.ndim == 1 else np.square(scale).sum(axis=0)  # the columns of a matrix are orthogonal
         return problem.alpha * squares[:, None] + self.ridge / problem.n_samples
 
     def _labels_share(self, problem: Problem) -> float:
-        """Share at which not knowing the larger class costs the tolerated accuracy."""
+        """Return the share at which not knowing the larger class costs the tolerated accuracy."""
         problem = problem.planned
         if labels_query(problem) is None:
             return 0.0
@@ -435,7 +435,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         return min(max((WORST_LOSS / (problem.signal_to_noise * tolerated)) ** 2, LABELS_SHARE), MOST_FOR_LABELS)
 
     def _shared_by_steps(self, problem: Problem) -> float:
-        """Share of the steps and of the whitening before them."""
+        """Return the share of the steps and of the whitening before them."""
         calibration = self._rule(problem).calibration_share if self._calibrates(problem) else 0.0
         return 1 - self._labels_share(problem) - self.moments_share - calibration
 
@@ -446,7 +446,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         return self._shared_by_steps(problem) - self._whitening_share(problem)
 
     def _calibrates(self, problem: Problem) -> bool:
-        """Whether there is a calibration: for two classes, unless only the order counts, or a wide clip needs none."""
+        """Return whether there is a calibration: for two classes, unless only the order counts, or a wide clip needs none."""
         return is_binary(problem) and "pointwise" in problem.offers and not self._few_passes(problem)
 
     def _calibration(self, problem: Problem) -> Calibration | None:
@@ -461,17 +461,17 @@ class StandardizedGradientDescent(AdaptiveSolver):
         return CalibrationByGradients(rule.calibration_share, rule.calibration_noise, n_steps, momentum, curved)
 
     def _counts_scores(self, problem: Problem) -> bool:
-        """Whether the calibration counts records by score: for a loss of log-odds, where the signal is faint."""
+        """Return whether the calibration counts records by score: for a loss of log-odds, where the signal is faint."""
         faint = problem.planned.signal_to_noise < COUNTED and getattr(problem.loss, "log_odds", False)
         return faint and self._calibrates(problem) and labels_query(problem) is not None
 
     def _few_passes(self, problem: Problem) -> bool:
-        """Whether passes are what costs, and whitening replaces most of them."""
+        """Return whether passes are what costs, and whitening replaces most of them."""
         large = problem.planned.n_samples > LARGE and problem.n_features <= MOST_WHITENED
         return large and self.n_steps is None and problem.budget.private and self._many_steps(problem) > FEW
 
     def _rule(self, problem: Problem) -> StepRule:
-        """Constants of the steps, from public facts."""
+        """Return the constants of the steps, from public facts."""
         names = "clip", "noise", "calibration_share"
         given: dict[str, Any] = {name: float(value) for name in names if (value := getattr(self, name)) is not None}
         if self._counts_scores(problem):
@@ -480,7 +480,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         return replace(WEIGHTED if self._weighs(problem) else CLIPPED, **given)
 
     def _weighs(self, problem: Problem) -> bool:
-        """Whether slopes of the bounded proper loss replace clipped ones: for two classes, where noise leaves them enough."""
+        """Return whether slopes of the bounded proper loss replace clipped ones: for two classes, where noise allows it."""
         if self.clip is not None or problem.clip_norm < math.inf or not getattr(problem.loss, "log_odds", False):
             return False
         ratio = problem.planned.signal_to_noise / (problem.n_features + 1)
@@ -492,7 +492,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         return FEW if self._few_passes(problem) else self._many_steps(problem)
 
     def _many_steps(self, problem: Problem) -> int:
-        """Number of steps without whitening."""
+        """Return the number of steps without whitening."""
         problem = problem.planned
         if not problem.budget.private:
             return NOISELESS
@@ -521,5 +521,5 @@ class StandardizedGradientDescent(AdaptiveSolver):
 
 
 def _longest_step(loss: Loss, rule: StepRule) -> float:
-    """Largest step on average: that of the logistic loss, whose smoothness is 1/4, or less by the ratio of the smoothness."""
+    """Return the largest step on average: that of the logistic loss, or less by the ratio of the smoothness to its 1/4."""
     return rule.longest_step if loss.smoothness <= ROUND else rule.longest_step / (4 * sharpness(loss))

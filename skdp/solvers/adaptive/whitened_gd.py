@@ -205,7 +205,7 @@ class WhitenedGradientDescent(WhiteningSolver):
     def _descend(
         self, problem: Problem, shares: Shares, centre: Centre, frame: Frame, clip: tuple[float, float], ask: Ask
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Average of the last iterates with its Newton finish, relative to the mean target, and three variances of its noise.
+        """Return the averaged iterates with their Newton finish, relative to the mean target, and three variances of their noise.
 
         The clip norm comes with the share of the gradients below it. The first variance is for the estimated curvature, and the
         same for all outputs. The others are means over plausible curvatures, plus the square of the bias that the steps leave;
@@ -296,22 +296,22 @@ def _clip_norm(problem: Problem, frame: Frame, quantile: float | None) -> float:
 
 
 def _spread(quantile: float, level: float, frame: Frame) -> float:
-    """Standard deviation of the targets from a quantile of the gradients' norms, as if the targets were normal."""
+    """Return the standard deviation of the targets from a quantile of the gradients' norms, as if the targets were normal."""
     return quantile / (float(ndtri((1 + level) / 2)) * math.sqrt(frame.size))
 
 
 def _left(spread: float, explained: float) -> float:
-    """Variance of the targets that is left unexplained."""
+    """Return the variance of the targets that is left unexplained."""
     return max(spread**2 - explained, LEAST_RESIDUAL * spread**2)
 
 
 def _explained(frame: Frame, theta: np.ndarray, variances: np.ndarray) -> float:
-    """Variance of all targets that a model explains, less what its noise seems to explain."""
+    """Return the variance of all targets that a model explains, less what its noise seems to explain."""
     return max(0.0, sum(float(frame.curvature @ (np.square(row) - variances)) for row in theta))
 
 
 def _shrunk(problem: Problem, centre: Centre, frame: Frame, estimates: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """Coefficients shrunk towards 0, and the intercepts towards the released means, more the noisier they are."""
+    """Return the coefficients shrunk towards 0, and the intercepts towards the released means, more the noisier they are."""
     if not problem.budget.private:
         return estimates.copy()
     d = problem.n_features
@@ -325,7 +325,7 @@ def _shrunk(problem: Problem, centre: Centre, frame: Frame, estimates: np.ndarra
 def _variances_left(
     problem: Problem, centre: Centre, estimates: np.ndarray, kept: np.ndarray, plausible: np.ndarray
 ) -> np.ndarray:
-    """Variances of the noise of the shrunk coefficients, in the geometry; see `CoefficientNoise`."""
+    """Return the variances of the noise of the shrunk coefficients, in the geometry; see `CoefficientNoise`."""
     if not problem.budget.private:
         return np.zeros(estimates.shape)
     d = problem.n_features

@@ -103,7 +103,7 @@ class Coordinates:
         return self.slope * loss + self.ridge(block)
 
     def _norm(self, block: np.ndarray) -> float:
-        """Bound on the norm of a row's part in a block."""
+        """Return a bound on the norm of a row's part in a block."""
         if block.size == 1:
             return float(self.bounds[block[0]])
         features = self.bounds[block[block < self.problem.n_features]]

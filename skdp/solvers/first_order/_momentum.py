@@ -96,7 +96,7 @@ class MomentumSolver(Solver):
         gradient: Callable[[np.ndarray, np.ndarray | None], np.ndarray],
         penalized: np.ndarray | float = 1.0,
     ) -> np.ndarray:
-        """Average of the kept iterates; ``penalized`` is the factor of the penalty on each feature's coefficients."""
+        """Return the average of the kept iterates; ``penalized`` is the factor of the penalty on each feature's coefficients."""
         n_steps, expected_size = len(batches), self._expected_size(problem)
         moving = 1 + max(step for step, records in enumerate(batches) if records is None or records.size)
         iteration = self._start(problem, n_steps)
@@ -113,7 +113,7 @@ class MomentumSolver(Solver):
         return average + iteration.coef / len(kept) if n_steps in kept else average
 
     def _start(self, problem: Problem, n_steps: int) -> Move:
-        """Iteration at its start: mirror steps for a loss with a kink over such a constraint, else heavy-ball steps."""
+        """Return the iteration at its start: mirror steps if `_in_mirror`, and heavy-ball steps otherwise."""
         step_size = self._step_size(problem, n_steps)
         if _in_mirror(problem):
             return MirrorSteps(problem, mirror_map(problem), step_size)
@@ -122,11 +122,11 @@ class MomentumSolver(Solver):
         return HeavyBall(inside, step_size, self._beta)
 
     def _batches(self, problem: Problem, rng: np.random.Generator) -> Sequence[np.ndarray | None]:
-        """Publicly chosen record indices per step; None for all records, or for a secret sample."""
+        """Return the publicly chosen record indices per step; None for all records, or for a secret sample."""
         return [None] * self._steps(problem)
 
     def _kept(self, batches: Sequence[np.ndarray | None], rng: np.random.Generator) -> Collection[int]:
-        """Numbers of the iterates that are averaged; the start is number 0."""
+        """Return the numbers of the iterates that are averaged; the start is number 0."""
         n_steps = len(batches)
         return range(n_steps + 1 - max(1, round(self.tail_average * n_steps)), n_steps + 1)
 
@@ -138,11 +138,11 @@ class MomentumSolver(Solver):
 
     @abstractmethod
     def _steps(self, problem: Problem) -> int:
-        """Number of steps, from public facts."""
+        """Return the number of steps, from public facts."""
 
     @abstractmethod
     def _mechanism(self, problem: Problem) -> Gaussian | PoissonGaussian | SinglePass:
-        """Mechanism of a gradient: of all records, of a Poisson sample, or of records that are used once."""
+        """Return the mechanism of a gradient: of all records, of a Poisson sample, or of records that are used once."""
 
     def _check(self, problem: Problem) -> None:
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)
@@ -164,7 +164,7 @@ class MomentumSolver(Solver):
         return float(self.momentum)
 
     def _radius(self, problem: Problem) -> float | None:
-        """Radius of the ball of the features' coefficients; None without a ball."""
+        """Return the radius of the ball of the features' coefficients; None without a ball."""
         if self.radius is not None:
             return float(self.radius)
         return None if "smooth" in problem.offers or problem.constraint is not None else default_radius(problem)
@@ -177,19 +177,19 @@ class MomentumSolver(Solver):
         return min(self._path(problem, n_steps) * (1 - self._beta) / n_steps, self._largest_step(problem, n_steps))
 
     def _signal(self, problem: Problem, n_steps: float) -> float:
-        """Signal-to-noise ratio of the sum of all releases; that of samples is nearly that of all records."""
+        """Return the signal-to-noise ratio of the sum of all releases; that of samples is nearly that of all records."""
         return problem.signal_to_noise
 
     def _path(self, problem: Problem, n_steps: float) -> float:
-        """Total step length at which a raw prediction gathers the noise that `bearable_noise` allows."""
+        """Return the total step length at which a raw prediction gathers the noise that `bearable_noise` allows."""
         return bearable_noise(problem) * self._signal(problem, n_steps) / (problem.clip_norm * problem.row_norm)
 
     def _noise(self, problem: Problem, n_steps: float) -> float:
-        """Standard deviation of a coordinate of the noise on a mean gradient."""
+        """Return the standard deviation of a coordinate of the noise on a mean gradient."""
         return problem.clip_norm / self._signal(problem, n_steps) * math.sqrt(n_steps)
 
     def _needed_steps(self, problem: Problem) -> float:
-        """Number of steps that the path needs at the largest step; for a loss with a kink see `steps_in_balance`."""
+        """Return the number of steps that the path needs at the largest step; for a loss with a kink see `steps_in_balance`."""
         if "smooth" not in problem.offers:
             return steps_in_balance(problem)
         return self._path(problem, 1) * (1 - self._beta) / self._largest_step(problem, 1)
@@ -205,5 +205,5 @@ class MomentumSolver(Solver):
 
 
 def _in_mirror(problem: Problem) -> bool:
-    """Whether the steps use the mirror map of the constraint: for a loss with a kink, where the theorem gives their size."""
+    """Return whether steps use the mirror map of the constraint: for a loss with a kink, where the theorem gives their size."""
     return "smooth" not in problem.offers and "mirror" in problem.offers and not problem.l1_ratio

@@ -132,15 +132,15 @@ class VarianceReduction(Solver):
 
     @abstractmethod
     def _proportions(self, n_epochs: int) -> list[float]:
-        """Length of each epoch over that of the first."""
+        """Return the length of each epoch over that of the first."""
 
     @abstractmethod
     def _restart(self, last: np.ndarray, average: np.ndarray) -> np.ndarray:
-        """Start of the next epoch."""
+        """Return the start of the next epoch."""
 
     @abstractmethod
     def _theorem(self, problem: Problem) -> tuple[int, int, float]:
-        """Number of epochs, length of the first, and step size of the theorem."""
+        """Return the number of epochs, length of the first, and step size of the theorem."""
 
     def _schedule(self, problem: Problem) -> Schedule:
         settings, size = self._settings(problem), math.prod(problem.shape)
@@ -175,14 +175,14 @@ class VarianceReduction(Solver):
         return tuple(int(first * proportion) for proportion in proportions)
 
     def _practical(self, problem: Problem) -> tuple[int, int, float]:
-        """Number of epochs, length of the first, and largest step size, from the path."""
+        """Return the number of epochs, length of the first, and largest step size, from the path."""
         n_epochs = self.n_epochs or (EPOCHS if problem.budget.private else self.noiseless_epochs)
         largest = STEP / max(problem.smoothness, 1e-300)
         steps = min(max(self._path(problem, n_epochs) / largest, FEWEST * n_epochs), MOST * n_epochs)
         return n_epochs, max(1, math.ceil(steps / sum(self._proportions(n_epochs)))), largest
 
     def _path(self, problem: Problem, n_epochs: int) -> float:
-        """Total length of the steps of all epochs."""
+        """Return the total length of the steps of all epochs."""
         proportions = np.array(self._proportions(n_epochs))
         parts = proportions / proportions.sum()
         signal, size = problem.signal_to_noise, math.prod(problem.shape)
@@ -201,7 +201,7 @@ class VarianceReduction(Solver):
         return max(min(wanted, affordable), SMALLEST_BATCH)
 
     def _settled(self, problem: Problem) -> Any:
-        """Validated copy with parameters converted to int and float."""
+        """Return a validated copy with parameters converted to int and float."""
         check_integer("n_epochs", self.n_epochs, minimum=1, maximum=MOST_EPOCHS, optional=True)
         check_integer("n_inner", self.n_inner, minimum=1, maximum=MOST_STEPS, optional=True)
         check_number("batch_size", self.batch_size, minimum=1.0, maximum=problem.n_samples, optional=True)

@@ -232,7 +232,7 @@ class BlockCoordinateDescent(Solver):
             draw(self.sampling, np.random.default_rng(0), problem.shape[0])
 
     def _sampling(self, problem: Problem) -> Sampling:
-        """Sampling of a name; uniform for "greedy", which draws no coordinates."""
+        """Return the sampling of a name; uniform for "greedy", which draws no coordinates."""
         n_coordinates = problem.shape[0]
         if not isinstance(self.sampling, str):
             return copy.deepcopy(self.sampling)
@@ -245,7 +245,7 @@ class BlockCoordinateDescent(Solver):
         return Full(n_coordinates) if self.sampling == "full" else Uniform(n_coordinates)
 
     def _lengths(self, problem: Problem, sampling: Sampling, coordinates: Coordinates) -> Lengths:
-        """T, K and f, as given or from the theorems."""
+        """Return T, K and f, as given or from the theorems."""
         if self.n_rounds is not None and self.n_inner is not None and self.step_size is not None:
             return Lengths(int(self.n_rounds), int(self.n_inner), float(self.step_size))
         n_rounds, n_inner, bearable = self._theorems(problem, sampling, coordinates)
@@ -258,7 +258,7 @@ class BlockCoordinateDescent(Solver):
         return Lengths(n_rounds, n_inner, min(1.0, bearable / (n_rounds * n_inner)))
 
     def _theorems(self, problem: Problem, sampling: Sampling, coordinates: Coordinates) -> tuple[int, int, float]:
-        """T and K, and the number of steps of full length that the noise allows."""
+        """Return T and K, and the number of steps of full length that the noise allows."""
         facts = Terms.of(coordinates, sampling)
         per_pass = problem.shape[0] / facts.size
         if not problem.budget.private:
@@ -279,7 +279,7 @@ class BlockCoordinateDescent(Solver):
 
 
 def _largest(sampling: Sampling, problem: Problem) -> int:
-    """Largest size of a block."""
+    """Return the largest size of a block."""
     if isinstance(sampling, Nice):
         return int(sampling.tau)
     if isinstance(sampling, Importance):
@@ -296,7 +296,7 @@ def _choose(coordinates: Coordinates, coef: np.ndarray, ask: Ask) -> np.ndarray:
 
 
 def _step(coordinates: Coordinates, coef: np.ndarray, block: np.ndarray, factor: float, ask: Ask) -> np.ndarray:
-    """Coefficients after one step on a block."""
+    """Return the coefficients after one step on a block."""
     problem, features = coordinates.problem, block[block < coordinates.problem.n_features]
     released = ask(BlockGradient(problem.loss, coef, block, coordinates.clip_norm(block))).reshape(block.size, -1)
     steps = (factor / coordinates.smoothness(block))[:, None]

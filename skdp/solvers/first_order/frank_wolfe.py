@@ -126,7 +126,7 @@ class FrankWolfe(Solver):
         return SolverResult(coef, n_steps)
 
     def _steps(self, problem: Problem) -> int:
-        """Number of steps T; the noise grows with its root (zCDP) or with T (sums of epsilons), whichever bound is better."""
+        """Return the number of steps T; the noise grows with its root (zCDP) or with T (sums of epsilons), whichever is less."""
         if self.n_steps is not None:
             return int(self.n_steps)
         if not problem.budget.private:
@@ -141,7 +141,7 @@ class FrankWolfe(Solver):
         return min(choices, key=lambda choice: 2 * curvature / choice[0] + choice[1] * choice[0] ** choice[2])[0]
 
     def _noise(self, problem: Problem, largest: float) -> float:
-        """Mean error of a choice in the linearised mean objective, at noise scale 1; one record adds at most ``largest``."""
+        """Return the mean error of a choice in the linearised objective, at noise scale 1; a record adds at most ``largest``."""
         n_vertices = max(2, _vertices(problem).shape[0])
         return Vertex.relative_sensitivity[problem.budget.adjacency] * largest * math.log(n_vertices) / problem.n_samples
 
@@ -151,7 +151,7 @@ def _capped(n_steps: float) -> int:
 
 
 def _vertices(problem: Problem) -> Vertices:
-    """Vertices of the constraint as numbers; a user's own constraint is called here, before any data are read."""
+    """Return the vertices of the constraint as numbers; a user's own constraint is called here, before any data are read."""
     size, constraint = math.prod(problem.shape), cast(Any, problem.constraint)
     try:
         vertices = Vertices(constraint.vertices(size))
@@ -170,13 +170,13 @@ def _radius(problem: Problem) -> float:
 
 
 def _largest_entry(problem: Problem) -> float:
-    """Bound on the absolute value of an entry of a clipped row."""
+    """Return a bound on the absolute value of an entry of a clipped row."""
     if problem.feature_bounds is None:
         return problem.data_norm
     return min(problem.data_norm, float(np.max(problem.feature_bounds)))
 
 
 def _curvature(problem: Problem) -> float:
-    """Largest second derivative of the objective along a segment from any point of the set to any other."""
+    """Return the largest second derivative of the objective along a segment from any point of the set to any other."""
     raw = problem.max_weight * problem.loss.smoothness * _largest_entry(problem) ** 2
     return (raw + problem.penalty.smoothness) * (2 * _radius(problem)) ** 2

@@ -147,7 +147,7 @@ class AcceleratedMirrorDescent(Solver):
         return SolverResult(problem.project(y.reshape(problem.shape)), n_steps)
 
     def _y_update(self, problem: Problem, query: Gradient, move: np.ndarray) -> np.ndarray:
-        """Next y, from x and the move of z; the twin of the audit overrides it with the printed, leaking update."""
+        """Return the next y, from x and the move of z; the twin of the audit overrides it with the printed, leaking update."""
         return query.coef.ravel() + move
 
     def _steps(self, problem: Problem) -> int:
@@ -162,13 +162,13 @@ class AcceleratedMirrorDescent(Solver):
         return math.ceil(min(max(needed, FEWEST), affordable, MOST))
 
     def _balance(self, problem: Problem, mirror: MirrorMap) -> float:
-        """Smoothness over squared number of steps, at which both terms of the bound are in balance."""
+        """Return the smoothness over squared number of steps, at which both terms of the bound are in balance."""
         noise = problem.clip_norm / problem.signal_to_noise * unit_width(mirror.norm, math.prod(problem.shape))
         return noise / math.sqrt(48 * max(mirror.spread, LEAST_SMOOTHNESS)) / PATIENCE ** (2 / mirror.norm - 1)
 
 
 def _smoothness(problem: Problem, mirror: MirrorMap) -> float:
-    """Smoothness of the objective in the norm of the mirror map; the penalty's is no larger than in the Euclidean norm."""
+    """Return the smoothness of the objective in the norm of the map; the penalty's is at most that in the Euclidean norm."""
     bound = row_bound(problem, mirror.norm)
     total = problem.max_weight * problem.loss.smoothness * bound**2 + problem.penalty.smoothness
     return max(total, LEAST_SMOOTHNESS)

@@ -153,7 +153,7 @@ class SGD(MomentumSolver):
         return math.ceil(min(max(min(needed, affordable), FEWEST), MOST))
 
     def _batch(self, problem: Problem, n_steps: int) -> float:
-        """Expected batch size at which ``n_steps`` releases have the noise multiplier `MULTIPLIER`."""
+        """Return the expected batch size at which ``n_steps`` releases have the noise multiplier `MULTIPLIER`."""
         if not problem.budget.private:
             return NOISELESS_BATCH
         return max(MULTIPLIER * problem.signal_to_noise / math.sqrt(n_steps), SMALLEST_BATCH)
@@ -163,7 +163,7 @@ class SGD(MomentumSolver):
         return self.sampling == "single_pass"
 
     def _draws(self, problem: Problem) -> int:
-        """Size of a mini-batch of a single pass."""
+        """Return the size of a mini-batch of a single pass."""
         if self.batch_size is not None:
             return math.ceil(float(self.batch_size))
         total = draws_for_half(problem.n_samples)
@@ -191,7 +191,7 @@ class SGD(MomentumSolver):
         return super()._step_size(problem, max(min(n_steps, draws_for_half(problem.n_samples) / self._draws(problem)), 1))
 
     def _largest_step(self, problem: Problem, n_steps: float) -> float:
-        """Largest step; in a single pass, whose batches are small, at most that of the theorem for losses with a kink."""
+        """Return the largest step; in a single pass, with small batches, at most that of the theorem for losses with a kink."""
         largest = super()._largest_step(problem, n_steps)
         return min(largest, self._theorem_step(problem, n_steps)) if self._once else largest
 

@@ -106,7 +106,7 @@ class SaddleSolver(Solver):
         return self._noise_together(cast(MinimaxProblem, problem))[1] / MUCH
 
     def _noise_together(self, facts: MinimaxProblem) -> tuple[float, float]:
-        """Noise over the largest mean gradient, per primal variable and of all together."""
+        """Return the noise over the largest mean gradient, per primal variable and of all together."""
         average = 1 / (self._signal(facts, self._settings(facts)) * facts.mean_weight)
         return average, average * math.sqrt(facts.sizes[0])
 
@@ -122,10 +122,10 @@ class SaddleSolver(Solver):
 
     @abstractmethod
     def _signal(self, problem: MinimaxProblem, settings: SaddleSettings) -> float:
-        """Signal-to-noise ratio of the average of all primal gradients."""
+        """Return the signal-to-noise ratio of the average of all primal gradients."""
 
     def _settings(self, problem: MinimaxProblem) -> SaddleSettings:
-        """Public settings, from checked parameters."""
+        """Return the public settings, from checked parameters."""
         self._check(problem)
         batch_size = problem.batch_size if self.batch_size is None else float(self.batch_size)
         rate = 1.0 if batch_size is None else min(max(batch_size / problem.n_samples, SMALLEST_RATE), 1.0)
@@ -156,7 +156,7 @@ class SaddleSolver(Solver):
             raise ValueError(f"output={shown(self.output)}; expected one of {OUTPUTS}.")
 
     def _known_clip_norms(self, problem: MinimaxProblem) -> tuple[float | None, float | None]:
-        """Clip norms of both sides as known before the first release; None where releases set one."""
+        """Return the clip norms of both sides as known before the first release; None where releases set one."""
         primal, dual = problem.clip_norms(self.standardize)
         return (
             primal if self.primal_clip_norm is None else float(self.primal_clip_norm),
@@ -363,7 +363,7 @@ def _bounded(weight: float) -> float:
 
 
 def _kept(output: str, n_steps: int, rng: np.random.Generator) -> range:
-    """Numbers of the iterates that are averaged, chosen before the first release."""
+    """Return the numbers of the iterates that are averaged, chosen before the first release."""
     if output == "average":
         return range(n_steps - (n_steps - 1) // 2, n_steps + 1)
     chosen = n_steps if output == "last" else int(rng.integers(n_steps))

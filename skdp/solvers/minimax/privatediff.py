@@ -194,7 +194,7 @@ class PrivateDiff(SaddleSolver):
         return number % int(self.restart_every) == 0
 
     def _releases(self, problem: MinimaxProblem, settings: SaddleSettings) -> tuple[Release, Release, Release]:
-        """Releases of a dual gradient, a restart and a difference, with the noise that gives each kind its share."""
+        """Return the releases of a dual gradient, a restart and a difference, with the noise that gives each kind its share."""
         n_restarts, n_differences = self._counts(settings)
         left, share = 1 - settings.preparation_share, self._restart_share(settings)
         n_primal, n_dual = problem.sizes
@@ -213,7 +213,7 @@ class PrivateDiff(SaddleSolver):
         )
 
     def _counts(self, settings: SaddleSettings) -> tuple[int, int]:
-        """Numbers of restarts and of differences."""
+        """Return the numbers of restarts and of differences."""
         n_restarts = math.ceil(settings.n_steps / int(self.restart_every))
         return n_restarts, settings.n_steps - n_restarts
 

@@ -39,7 +39,7 @@ class MinimumSolver(Solver):
 
     @abstractmethod
     def _mechanism(self, problem: Problem) -> Mechanism:
-        """Mechanism that adds the noise."""
+        """Return the mechanism that adds the noise."""
 
     @abstractmethod
     def _query(self, problem: Problem) -> Minimum:
@@ -79,7 +79,7 @@ def minimization(problem: Problem) -> Minimization:
 
 
 def _signal_to_noise(problem: Problem) -> float:
-    """Largest possible sum of clipped gradients over the noise of one coordinate of a sum."""
+    """Return the largest possible sum of clipped gradients over the noise of one coordinate of a sum."""
     budget = problem.budget
     if budget.delta > 0:
         return problem.signal_to_noise

@@ -88,7 +88,7 @@ class ObjectivePerturbation(MinimumSolver):
         lowest = math.log(_smallest(facts, problem.budget)) + 1e-6
 
         def excess(log_strength: float) -> float:
-            """Logarithm of the noise over the wanted one; decreases in the strength."""
+            """Return the logarithm of the noise over the wanted one; decreases in the strength."""
             strength = math.exp(log_strength)
             tilted = TiltedObjective(ONE, replace(facts, strength=strength))
             noise = tilted.raw_noise(tilted.scale(problem.budget), problem.budget)
@@ -119,7 +119,7 @@ class ObjectivePerturbation(MinimumSolver):
 
 
 def _smallest(facts: Minimization, budget: Budget) -> float:
-    """Least penalty constant that the proof allows."""
+    """Return the least penalty constant that the proof allows."""
     smallest = smallest_strength(facts.smoothness, budget.epsilon)
     if not smallest < math.exp(LARGEST_LOG):
         raise _too_small(budget)

@@ -247,12 +247,12 @@ class Settled:
         return Curvature(cast(CurvedLoss, self.problem.loss), coef, self.problem.smoothness, upper_bound)
 
     def _gradient(self, coef: np.ndarray, ask: Ask) -> np.ndarray:
-        """Noisy gradient of the summed loss and penalty."""
+        """Return the noisy gradient of the summed loss and penalty."""
         released = ask(Gradient(self.problem.loss, coef, self.problem.clip_norm)).reshape(coef.shape)
         return released + self.problem.n_samples * self.problem.penalty_gradient(coef)
 
     def _noise(self, query: type[Query], count: int, share: float) -> float:
-        """Standard deviation over clip norm of one of ``count`` releases that together have a share of the budget."""
+        """Return the standard deviation over clip norm of one of ``count`` releases that together have a share of the budget."""
         relative = Gradient.relative_sensitivity[self.problem.budget.adjacency]
         mu = self.problem.signal_to_noise * relative / self.problem.n_samples
         return query.relative_sensitivity[self.problem.budget.adjacency] * math.sqrt(count / share) / mu

@@ -160,7 +160,7 @@ class DiscriminantAnalysis(Solver):
         return SolverResult(outer_coefficients(problem, features.geometry, coef), None)
 
     def _direction(self, problem: Problem, geometry: Standardization, classes: ClassEstimates) -> np.ndarray:
-        r"""Coefficients of standardised rows, of shape (n_features,): the estimated minimum of the surrogate.
+        r"""Return the coefficients of standardised rows, of shape (n_features,): the estimated minimum of the surrogate.
 
         With :math:`\pi` for the weights of the classes, the second moment around the mean of their means is
         :math:`A = \sum_c \pi_c S_c + \pi_+ \pi_- \delta \delta^\top`. The noisy :math:`\delta` need not be subtracted from it:
@@ -185,7 +185,7 @@ class DiscriminantAnalysis(Solver):
         return solution / (2 + (1 - 2 * float(np.prod(balance))) * max(float(difference @ solution), 0.0))
 
     def _settled(self, problem: Problem) -> "DiscriminantAnalysis":
-        """Validated copy with parameters converted to float."""
+        """Return a validated copy with parameters converted to float."""
         if problem.n_features > MOST_FEATURES:
             raise ValueError(
                 f"solver='moments' needs noisy {problem.n_features} x {problem.n_features} matrices, too large to be useful; "
@@ -201,20 +201,20 @@ class DiscriminantAnalysis(Solver):
 
 
 def _nominal(problem: Problem) -> ClassMoments:
-    """Joint query in some geometry; size and sensitivity are the same in all geometries."""
+    """Return the joint query in some geometry; size and sensitivity are the same in all geometries."""
     d = problem.n_features
     return ClassMoments(Standardization(np.zeros(d), np.ones(d), bool(problem.intercept_scaling), problem.data_norm))
 
 
 def _within_radius(problem: Problem, features: Standard) -> Standard:
-    """Standardisation in units of the norm to which standardised rows are clipped."""
+    """Return the standardisation in units of the norm to which standardised rows are clipped."""
     geometry, usual = features.geometry, math.sqrt(max(float(features.variances.sum()), LEAST_RADIUS))
     radius = min(usual, geometry.largest_norm) if problem.budget.private else geometry.largest_norm
     return replace(features, geometry=replace(geometry, scale=geometry.scale / radius))
 
 
 def _estimates(problem: Problem, joint: ClassMoments, answer: np.ndarray, noise: float) -> ClassEstimates:
-    """Estimates per class, with released or public frequencies; ``noise`` is that of the release, over n."""
+    """Return the estimates per class, with released or public frequencies; ``noise`` is that of the release, over n."""
     n = problem.n_samples
     counts, sums, products = joint.parts(answer)
     noise_of_share = noise / (joint.count_weight * math.sqrt(2))  # both counts add up to n
@@ -227,6 +227,6 @@ def _estimates(problem: Problem, joint: ClassMoments, answer: np.ndarray, noise:
 
 
 def _kept(estimates: np.ndarray, variances: np.ndarray, largest: float) -> np.ndarray:
-    """Factors of an empirical Bayes rule; if all were 0, those of a small prior variance, whose ratios alone matter."""
+    """Return factors of an empirical Bayes rule; if all are 0, those of a small prior variance, whose ratios alone matter."""
     factors = posterior_factors(estimates, variances, largest)
     return factors if factors.any() else FAINT * largest / (FAINT * largest + variances)

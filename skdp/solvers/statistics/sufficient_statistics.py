@@ -132,7 +132,7 @@ class SufficientStatistics(Solver):
         return SolverResult(coef[:, None], None)
 
     def _ridge(self, problem: Problem, smallest: float) -> float:
-        """Ridge of Algorithm 2 of Wang (2018), with the noise of these releases instead of the paper's."""
+        """Return the ridge of Algorithm 2 of Wang (2018), with the noise of these releases instead of the paper's."""
         query, order = self._eigenvalue(problem), problem.shape[0]
         noise = _noise(problem, query, EIGENVALUE_SHARE)
         surely = max(0.0, smallest - noise * math.sqrt(math.log(6 / problem.budget.delta)))
@@ -140,18 +140,18 @@ class SufficientStatistics(Solver):
         return max(0.0, entries * math.sqrt(order * math.log(2 * order**2 / FAILURE)) - surely)
 
     def _kept(self, problem: Problem, cross_moment: np.ndarray) -> float:
-        """Share of the squared length of ``X^T y`` that its noise does not explain."""
+        """Return the share of the squared length of ``X^T y`` that its noise does not explain."""
         noise = _noise(problem, self._joint(problem), self._share) / (math.sqrt(2.0) * problem.row_norm)
         length = float(np.linalg.norm(cross_moment))
         share = noise / length if length > 0 else math.inf
         return max(0.0, 1 - problem.shape[0] * share * share)
 
     def _edge(self, problem: Problem) -> float:
-        """Largest eigenvalue of the noise for many coefficients; off the diagonal its variance is half of that on it."""
+        """Return the largest eigenvalue of the noise, for many coefficients: its variance is half as large off the diagonal."""
         return _noise(problem, self._joint(problem), self._share) * math.sqrt(2 * problem.shape[0])
 
     def _relative_edge(self, problem: Problem) -> float:
-        """Largest eigenvalue of the noise over the largest possible one of the rows' second moment."""
+        """Return the largest eigenvalue of the noise over the largest possible one of the rows' second moment."""
         return self._edge(problem) / (problem.n_samples * problem.row_norm**2)
 
     @property
@@ -180,7 +180,7 @@ def _release(query: Any, share: float) -> Release:
 
 
 def _noise(problem: Problem, query: Query, share: float) -> float:
-    """Standard deviation of the noise of a release that has a share of the budget."""
+    """Return the standard deviation of the noise of a release that has a share of the budget."""
     adjacency = problem.budget.adjacency
     mu = problem.signal_to_noise * Gradient.relative_sensitivity[adjacency] / problem.n_samples
     return query.sensitivity(adjacency) / (mu * math.sqrt(share))
