@@ -1,6 +1,6 @@
 """Define the queries about the training data, one file per family; the docstring of each ``sensitivity`` is its proof."""
 
-from skdp.privacy.queries._base import ClassLoss, CurvedLoss, Loss, NonNegativeQuery, Query, Scores, SumQuery
+from skdp.privacy.queries._base import ClassLoss, CountQuery, CurvedLoss, Loss, NonNegativeQuery, Query, Scores, SumQuery
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
 from skdp.privacy.queries.block_gradient import *  # noqa: F403
 from skdp.privacy.queries.class_moments import *  # noqa: F403
@@ -28,7 +28,7 @@ from skdp.privacy.queries.target_sums import *  # noqa: F403
 from skdp.privacy.queries.total_weight import *  # noqa: F403
 from skdp.privacy.queries.vertex_scores import *  # noqa: F403
 
-__all__ = ["ClassLoss", "CurvedLoss", "Loss", "NonNegativeQuery", "Query", "Scores", "SumQuery"]
+__all__ = ["ClassLoss", "CountQuery", "CurvedLoss", "Loss", "NonNegativeQuery", "Query", "Scores", "SumQuery"]
 __all__ += ["half_vector", "half_vector_size", "symmetric"]
 __all__ += [
     name for family, module in list(vars().items()) if not family.startswith("_") for name in getattr(module, "__all__", ())

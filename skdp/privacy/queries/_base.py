@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from skdp.privacy.data.kernels import Records, clip_residuals
+from skdp.privacy.data.kernels import Records
+from skdp.privacy.data.kernels import clip_residuals as clip_residuals
 from skdp.privacy.data.private_data import PrivateData
 from skdp.privacy.errors import PrivacyAccountingError
-
-__all__ = ["ClassLoss", "CurvedLoss", "Loss", "NonNegativeQuery", "Query", "Scores", "SumQuery", "clip_residuals", "lengths_of"]
 
 
 class WithParameters:
@@ -169,11 +168,27 @@ class NonNegativeQuery(SumQuery):
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
 
 
+class CountQuery(NonNegativeQuery):
+    """Base of the counts to which a record adds 1 in one place, and a null record nothing: replacing a record moves that 1."""
+
+    @property
+    def clip_norm(self) -> float:
+        """Norm of one record's contribution, 1."""
+        return 1.0
+
+    def l1_sensitivity(self, adjacency: str) -> int:
+        """Return 2 under ``replace_one`` and 1 under ``zero_out``, the number of counts that move by 1 (see `sensitivity`)."""
+        return 2 if adjacency == "replace_one" else 1
+
+
 class Scores(Query):
     """Base of the questions with one score per candidate, of which only the index of a nearly best candidate is released.
 
-    Larger scores are better, ``size`` is the number of candidates, and ``sensitivity`` is that of each score.
+    Larger scores are better, ``size`` is the number of candidates, and ``sensitivity`` is that of each score. Scores follow from
+    a gradient of ``loss``.
     """
+
+    loss: "Loss"
 
     @staticmethod
     def score_rounding(n_samples: int, n_coefficients: int, summation_error: float, offset: float = 0.0) -> float:
@@ -217,6 +232,10 @@ class Scores(Query):
             The bound, in the units of a score.
         """
         raise NotImplementedError
+
+    def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
+        """Return the derivative of each record in its raw predictions, finite; a kernel for ``TrainingData.clipped_sum``."""
+        return np.nan_to_num(slopes(self.loss, raw, records), copy=False)
 
 
 class Loss(Protocol):
@@ -311,6 +330,14 @@ class CurvedLoss(Loss, Protocol):
     def upper_curvature(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return second derivatives of parabolas that touch the loss and are nowhere below it; at most ``smoothness``."""
         ...
+
+
+def slopes(loss: Loss, raw: np.ndarray, records: Records) -> np.ndarray:
+    """Return the derivatives of a loss in the raw predictions, times the factors of the records' losses, as a new array."""
+    derivatives = loss.derivative(raw, records.targets)
+    if records.weights is not None:
+        derivatives *= records.weights[:, None]
+    return derivatives
 
 
 def lengths_of(records: Records) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.errors import shown
-from skdp.privacy.queries._base import Loss, Query, Scores
+from skdp.privacy.queries._base import Loss, Query, Scores, slopes
 
 __all__ = ["BlockGradient", "CoordinateScores"]
 
@@ -85,10 +85,7 @@ class BlockGradient(Query):
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
         """Return the unclipped derivative of each record in its raw predictions; a kernel for ``TrainingData.block_sum``."""
-        residuals = self.loss.derivative(raw, records.targets)
-        if records.weights is not None:
-            residuals *= records.weights[:, None]
-        return residuals
+        return slopes(self.loss, raw, records)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,13 +176,6 @@ class CoordinateScores(Scores):
         """Return the un-noised scores of the coordinates, which are non-negative; larger is better."""
         gradient = rows.clipped_sum(self.coef, self.residuals, self.clip_norms, kept=True)[:, 0] + self.offset
         return np.abs(self._in_units(gradient))
-
-    def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Return the derivative of each record in its raw prediction, finite; a kernel for ``TrainingData.clipped_sum``."""
-        residuals = self.loss.derivative(raw, records.targets)
-        if records.weights is not None:
-            residuals *= records.weights[:, None]
-        return np.nan_to_num(residuals, copy=False)
 
     def _in_units(self, vector: np.ndarray) -> np.ndarray:
         """Return a vector divided by the clip norms; 0 where a clip norm is 0."""

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from skdp.privacy.data.training_data import SHORTEST, Records, TrainingData
-from skdp.privacy.queries._base import Loss, SumQuery, clip_residuals
+from skdp.privacy.queries._base import Loss, SumQuery, clip_residuals, slopes
 
 __all__ = ["Difference"]
 
@@ -90,7 +90,4 @@ class Difference(SumQuery):
         return clip_residuals(here, records.inverse_norms, self.clip_norm)
 
     def _clipped(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        residuals = self.loss.derivative(raw, records.targets)
-        if records.weights is not None:
-            residuals *= records.weights[:, None]
-        return clip_residuals(residuals, records.inverse_norms, self.gradient_clip_norm)
+        return clip_residuals(slopes(self.loss, raw, records), records.inverse_norms, self.gradient_clip_norm)

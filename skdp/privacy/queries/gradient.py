@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import Loss, SumQuery, clip_residuals
+from skdp.privacy.queries._base import Loss, SumQuery, clip_residuals, slopes
 
 __all__ = ["Gradient"]
 
@@ -56,7 +56,4 @@ class Gradient(SumQuery):
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
         """Return the clipped derivative of each record in its raw predictions; a kernel for ``TrainingData.sum``."""
-        residuals = self.loss.derivative(raw, records.targets)
-        if records.weights is not None:
-            residuals *= records.weights[:, None]
-        return clip_residuals(residuals, records.inverse_norms, self.clip_norm)
+        return clip_residuals(slopes(self.loss, raw, records), records.inverse_norms, self.clip_norm)

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.queries._base import NonNegativeQuery, SumQuery
+from skdp.privacy.queries._base import CountQuery, SumQuery
 
 __all__ = ["ClassCounts", "LabelSum"]
 
@@ -35,7 +35,7 @@ class LabelSum(SumQuery):
 
 
 @dataclass(frozen=True)
-class ClassCounts(NonNegativeQuery):
+class ClassCounts(CountQuery):
     """Count the records of each class.
 
     Parameters
@@ -46,8 +46,6 @@ class ClassCounts(NonNegativeQuery):
 
     size: int
 
-    clip_norm: ClassVar[float] = 1.0
-
     def sensitivity(self, adjacency: str) -> float:
         """Return ``sqrt(2)`` under ``replace_one`` and 1 under ``zero_out``.
 
@@ -55,10 +53,6 @@ class ClassCounts(NonNegativeQuery):
         adds nothing.
         """
         return self.relative_sensitivity[adjacency]
-
-    def l1_sensitivity(self, adjacency: str) -> int:
-        """Return 2 under ``replace_one`` and 1 under ``zero_out``, the number of counts that move by 1 (see `sensitivity`)."""
-        return 2 if adjacency == "replace_one" else 1
 
     def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised counts."""

@@ -1,19 +1,18 @@
 """Count records by length: by the norm of their standardised rows, or of their gradients."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import NonNegativeQuery, lengths_of
+from skdp.privacy.queries._base import CountQuery, lengths_of
 from skdp.privacy.queries.standardized_gradient import Standardization
 
 __all__ = ["DistanceHistogram", "ResidualHistogram"]
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceHistogram(NonNegativeQuery):
+class DistanceHistogram(CountQuery):
     """Count the records by the norm of the row, standardised by earlier releases, in given ranges.
 
     Parameters
@@ -26,8 +25,6 @@ class DistanceHistogram(NonNegativeQuery):
 
     geometry: Standardization
     edges: np.ndarray
-
-    clip_norm: ClassVar[float] = 1.0
 
     @property
     def size(self) -> int:

@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import Loss, NonNegativeQuery
+from skdp.privacy.queries._base import CountQuery, Loss, NonNegativeQuery
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, square
 from skdp.privacy.queries.shortened_gradient import row_weights
 from skdp.privacy.queries.standardized_gradient import Standardization
@@ -144,7 +144,7 @@ class Meat(Bread):
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualSizes(NonNegativeQuery):
+class ResidualSizes(CountQuery):
     """Count the records by the size of the residual ``|z^T coef - y|`` in given ranges.
 
     Parameters
@@ -160,8 +160,6 @@ class ResidualSizes(NonNegativeQuery):
     coef: np.ndarray
     edges: np.ndarray
     geometry: Standardization
-
-    clip_norm: ClassVar[float] = 1.0
 
     @property
     def size(self) -> int:

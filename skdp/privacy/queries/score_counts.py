@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp.privacy.data.scored_records import ScoredRecords, places_on_grid
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.queries._base import Loss, NonNegativeQuery, SumQuery
+from skdp.privacy.queries._base import CountQuery, Loss, SumQuery
 
 __all__ = ["ScoreCounts", "ScoreGradient", "ScoreTree", "tree"]
 
@@ -80,7 +80,7 @@ class ScoreGradient(SumQuery):
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreCounts(NonNegativeQuery):
+class ScoreCounts(CountQuery):
     """Count the records by group, class and score, in ranges of the score.
 
     Parameters
@@ -103,11 +103,6 @@ class ScoreCounts(NonNegativeQuery):
     n_groups: int = 1
 
     @property
-    def clip_norm(self) -> float:
-        """Norm of one record's contribution, 1."""
-        return 1.0
-
-    @property
     def size(self) -> int:
         """Number of counts."""
         return self.n_groups * self.n_classes * (len(self.cuts) + 1)
@@ -120,10 +115,6 @@ class ScoreCounts(NonNegativeQuery):
         changes nothing; a null record adds nothing.
         """
         return self.relative_sensitivity[adjacency]
-
-    def l1_sensitivity(self, adjacency: str) -> int:
-        """Return 2 under ``replace_one`` and 1 under ``zero_out``, the number of counts that move by 1 (see `sensitivity`)."""
-        return 2 if adjacency == "replace_one" else 1
 
     def partial(self, rows: Any) -> np.ndarray:
         """Return the un-noised counts by range: of the first class, then of the second, group by group."""

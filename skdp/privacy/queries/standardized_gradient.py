@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import Loss, SumQuery, WithParameters, clip_residuals
+from skdp.privacy.queries._base import Loss, SumQuery, WithParameters, clip_residuals, slopes
 
 __all__ = ["Standardization", "StandardizedGradient", "Whitening"]
 
@@ -179,9 +179,7 @@ class StandardizedGradient(SumQuery):
         return clip_residuals(self._unclipped(raw, records), records.inverse_norms, self.clip_norm)
 
     def _unclipped(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        residuals = self.loss.derivative(raw, records.targets)
-        if records.weights is not None:
-            residuals *= records.weights[:, None]
+        residuals = slopes(self.loss, raw, records)
         if self.class_weight is not None:
             residuals *= np.array(self.class_weight)[records.targets, None]
         return residuals

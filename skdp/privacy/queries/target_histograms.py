@@ -1,12 +1,11 @@
 """Count records by target: in ranges that suit every unit, or in given ranges."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import NonNegativeQuery
+from skdp.privacy.queries._base import CountQuery
 
 __all__ = ["LEAST_EXPONENT", "TargetExponents", "TargetHistogram"]
 
@@ -15,13 +14,11 @@ LEAST_EXPONENT, LARGEST_EXPONENT = -1074, 1024
 
 
 @dataclass(frozen=True)
-class TargetExponents(NonNegativeQuery):
+class TargetExponents(CountQuery):
     """Count the records by the binary exponent e of the target's absolute value, ``2**(e - 1) <= |y| < 2**e``.
 
     There is a range for 0, then one for every e from -1073 to 1024, which includes all float64 numbers.
     """
-
-    clip_norm: ClassVar[float] = 1.0
 
     @property
     def size(self) -> int:
@@ -47,7 +44,7 @@ class TargetExponents(NonNegativeQuery):
 
 
 @dataclass(frozen=True, eq=False)
-class TargetHistogram(NonNegativeQuery):
+class TargetHistogram(CountQuery):
     """Count the records with a target in each of some ranges, below the first and above the last.
 
     Parameters
@@ -57,8 +54,6 @@ class TargetHistogram(NonNegativeQuery):
     """
 
     edges: np.ndarray
-
-    clip_norm: ClassVar[float] = 1.0
 
     @property
     def size(self) -> int:

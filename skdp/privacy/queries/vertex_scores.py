@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from skdp.privacy.data.training_data import Records, TrainingData
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries._base import Loss, Scores, SumQuery
 
@@ -145,10 +145,3 @@ class Vertex(SumQuery, Scores):
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the un-noised scores of the vertices; larger is better."""
         return -self.vertices.products((total.reshape(self.coef.shape) + self.offset).ravel())
-
-    def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Return the derivative of each record in its raw predictions, finite; a kernel for ``TrainingData.clipped_sum``."""
-        residuals = self.loss.derivative(raw, records.targets)
-        if records.weights is not None:
-            residuals *= records.weights[:, None]
-        return np.nan_to_num(residuals, copy=False)

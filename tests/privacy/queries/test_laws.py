@@ -87,7 +87,7 @@ from skdp.scorers import LinearScorer
 
 R, K, D = 1.3, 0.7, 3  # bound on rows, constant of the intercept, features
 ADJACENCIES = ("zero_out", "replace_one")
-INTERFACES = {"Query", "SumQuery", "NonNegativeQuery", "Scores"}
+INTERFACES = {"Query", "SumQuery", "NonNegativeQuery", "CountQuery", "Scores"}
 NEAR = 0.995  # an attained bound that were 1 % smaller, or larger, is seen
 ROUNDING = 1 + 1e-9
 NULL, N = np.array([0, 3, 17]), 40
