@@ -1,57 +1,42 @@
 """Differentially private machine learning for people who use scikit-learn."""
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
-from skdp import estimators
-from skdp._model_files import load_model, save_model
-from skdp._version import __version__
-from skdp.estimators import *  # noqa: F403
-from skdp.privacy import (
-    BudgetExceededError,
-    LedgerError,
-    LowSignalWarning,
-    NotPrivateWarning,
-    OutsideGuaranteeWarning,
-    PrivacyAccountingError,
-    PrivacyLedger,
-    PrivacyReport,
-    PrivacySpent,
-    SourceError,
-    TableWarning,
-    WeakPrivacyWarning,
-)
+from skdp._first_use import on_first_use
 
-__all__ = [
-    "BudgetExceededError",
-    "LedgerError",
-    "LowSignalWarning",
-    "NotPrivateWarning",
-    "OutsideGuaranteeWarning",
-    "PrivacyAccountingError",
-    "PrivacyLedger",
-    "PrivacyReport",
-    "PrivacySpent",
-    "SourceError",
-    "TableWarning",
-    "WeakPrivacyWarning",
-    "__version__",
-    "load_model",
-    "save_model",
-]
-__all__ += estimators.__all__
-
-SUBMODULES = (
-    *("audit", "constraints", "data", "estimators", "inspection", "losses", "metrics", "minimax"),
-    *("mirror_maps", "model_selection", "penalties", "preprocessing", "privacy", "samplings", "scorers", "solvers", "testing"),
-)
-
-
-def __getattr__(name: str) -> Any:
-    if name in SUBMODULES:
-        return import_module(f"skdp.{name}")
-    raise AttributeError(f"module 'skdp' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *SUBMODULES})
+if TYPE_CHECKING:
+    from skdp import audit as audit
+    from skdp import constraints as constraints
+    from skdp import data as data
+    from skdp import estimators as estimators
+    from skdp import inspection as inspection
+    from skdp import losses as losses
+    from skdp import metrics as metrics
+    from skdp import minimax as minimax
+    from skdp import mirror_maps as mirror_maps
+    from skdp import model_selection as model_selection
+    from skdp import penalties as penalties
+    from skdp import preprocessing as preprocessing
+    from skdp import privacy as privacy
+    from skdp import samplings as samplings
+    from skdp import scorers as scorers
+    from skdp import solvers as solvers
+    from skdp import testing as testing
+    from skdp._model_files import load_model as load_model
+    from skdp._model_files import save_model as save_model
+    from skdp._version import __version__ as __version__
+    from skdp.estimators import *  # noqa: F403
+    from skdp.privacy import BudgetExceededError as BudgetExceededError
+    from skdp.privacy import LedgerError as LedgerError
+    from skdp.privacy import LowSignalWarning as LowSignalWarning
+    from skdp.privacy import NotPrivateWarning as NotPrivateWarning
+    from skdp.privacy import OutsideGuaranteeWarning as OutsideGuaranteeWarning
+    from skdp.privacy import PrivacyAccountingError as PrivacyAccountingError
+    from skdp.privacy import PrivacyLedger as PrivacyLedger
+    from skdp.privacy import PrivacyReport as PrivacyReport
+    from skdp.privacy import PrivacySpent as PrivacySpent
+    from skdp.privacy import SourceError as SourceError
+    from skdp.privacy import TableWarning as TableWarning
+    from skdp.privacy import WeakPrivacyWarning as WeakPrivacyWarning
+else:
+    __getattr__, __dir__, __all__ = on_first_use(__name__)

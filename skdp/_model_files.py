@@ -22,7 +22,7 @@ __all__ = ["MODELS", "TRUSTED", "check_loadable", "load_model", "model_content",
 
 MODELS = (".skops", ".joblib")  # suffixes of model files
 # Every public estimator class.
-ESTIMATORS: tuple[type, ...] = tuple(getattr(estimators, name) for name in estimators.__all__)
+ESTIMATORS: tuple[type, ...] = tuple(getattr(estimators, name) for name in dir(estimators))
 # Every class that load_model accepts in addition to what skops trusts by itself (scikit-learn's estimators, arrays, plain
 # containers).
 # The list has no prefix and no function: skops calls what a file names, and modules also hold functions that run code.

@@ -1,40 +1,22 @@
 """Prepare tables with public knowledge, which costs no privacy, or with a schema that `LearnedSchema` learns with a budget."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from skdp.preprocessing._cells import hash_bucket
-from skdp.preprocessing._column_kinds import Category, LearnedScale, Number
-from skdp.preprocessing._columns import SchemaColumns
-from skdp.preprocessing._learned_schema import LearnedSchema
-from skdp.preprocessing._pipeline import from_schema
-from skdp.preprocessing._read import read_table
-from skdp.preprocessing._scaling import BoundedScaler, RowNormClipper
-from skdp.preprocessing._schema import Schema
+from skdp._first_use import on_first_use
 
 if TYPE_CHECKING:
-    from skdp.estimators.additive._basis import AdditiveBasis, Term
-
-__all__ = [
-    "AdditiveBasis",
-    "BoundedScaler",
-    "Category",
-    "LearnedScale",
-    "LearnedSchema",
-    "Number",
-    "RowNormClipper",
-    "Schema",
-    "SchemaColumns",
-    "Term",
-    "from_schema",
-    "hash_bucket",
-    "read_table",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Import the basis of additive models on first use: it belongs to the estimators, which import this package."""
-    if name in ("AdditiveBasis", "Term"):
-        from skdp.estimators.additive import _basis
-
-        return getattr(_basis, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from skdp.estimators.additive._basis import AdditiveBasis as AdditiveBasis
+    from skdp.estimators.additive._basis import Term as Term
+    from skdp.preprocessing._cells import hash_bucket as hash_bucket
+    from skdp.preprocessing._column_kinds import Category as Category
+    from skdp.preprocessing._column_kinds import LearnedScale as LearnedScale
+    from skdp.preprocessing._column_kinds import Number as Number
+    from skdp.preprocessing._columns import SchemaColumns as SchemaColumns
+    from skdp.preprocessing._learned_schema import LearnedSchema as LearnedSchema
+    from skdp.preprocessing._pipeline import from_schema as from_schema
+    from skdp.preprocessing._read import read_table as read_table
+    from skdp.preprocessing._scaling import BoundedScaler as BoundedScaler
+    from skdp.preprocessing._scaling import RowNormClipper as RowNormClipper
+    from skdp.preprocessing._schema import Schema as Schema
+else:
+    __getattr__, __dir__, __all__ = on_first_use(__name__)
