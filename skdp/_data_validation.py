@@ -6,6 +6,7 @@ No message quotes a value or a row of the training data, because messages are pu
 import math
 import re
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -18,7 +19,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_consistent_length, validate_data
 
 from skdp._extra_facts import NO_EXTRA, ExtraFacts
 from skdp._label_types import otherwise_spelt, sorted_labels, told_apart, type_mismatch
@@ -32,6 +33,7 @@ __all__ = [
     "LabelReader",
     "Part",
     "Partitions",
+    "RecordReader",
     "SeveralTargets",
     "Table",
     "TargetReader",
@@ -268,11 +270,6 @@ class Table:
         return records
 
 
-def _outside(given: np.ndarray, y: Any) -> str:
-    expected = "expected every label to be one of them, spelt as in y: upper case counts."
-    return f"y has labels outside classes={given.tolist()!r}; {expected}{type_mismatch(given, y)}"
-
-
 def check_label_set(labels: np.ndarray) -> None:
     """Raise ValueError unless there are two classes at least."""
     if labels.size < 2:
@@ -297,20 +294,16 @@ class Part(NamedTuple):
     y: np.ndarray
 
 
-@dataclass(frozen=True)
-class LabelReader:
-    """Read a labelled table, or parts of it; learn only what is public.
+class RecordReader(ABC):
+    """Base of what reads a whole table with targets, or parts of it, and learns only what is public; errors quote no data."""
 
-    Parameters
-    ----------
-    classes : ndarray or None
-        The public label set; None to read it from y.
-    """
-
-    classes: np.ndarray | None
+    @property
+    def extra(self) -> ExtraFacts:
+        """Further public facts, by the parameters alone."""
+        return NO_EXTRA
 
     def __call__(self, X: Any, y: Any, whole: Any = None) -> Part:
-        """Check some records; errors quote no data.
+        """Check some records.
 
         Parameters
         ----------
@@ -325,60 +318,125 @@ class LabelReader:
         Part
             The records. X is not copied unless its format or dtype demands it.
         """
-        scratch, y, fewest = _scratch(whole, y)
-        table, labels, codes = quoting_no_data(X, lambda: _read(scratch, X, y, self.classes, fewest))
-        if codes is None and self.classes is not None:
-            raise ValueError(_outside(self.classes, y))
-        if whole is not None:
+        scratch, y = BaseEstimator() if whole is None else whole, self._given(y, X, whole is None)
+
+        def read() -> tuple[Any, tuple[np.ndarray | None, np.ndarray | None]]:
+            if y is None:
+                validate_data(scratch, y=y)  # raises an error
+            fewest = 0 if whole is None else 2
+            table = validate_data(scratch, _added_up(X), accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=fewest)
+            target = self._read_target(y, table)
+            keep_names(scratch, X)
+            return _canonical(table), target
+
+        table, target = quoting_no_data(X, read)
+        numbers, labels = self._checked(y, *target)
+        if whole is not None and labels is not None:
             check_label_set(labels)
-        return Part(facts_of(scratch, table, labels), table, codes)
+        return Part(replace(facts_of(scratch, table, labels), extra=self.extra), table, numbers)
+
+    def check_target(self, y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Check y alone, for so many records; return numbers, and the labels that they stand for, None without labels."""
+        y = self._given(y, range(n_samples), True)
+        return self._checked(y, *quoting_no_data(np.empty((0, 1)), lambda: self._read_target(y, range(n_samples))))
+
+    def _given(self, y: Any, X: Any, needed: bool) -> Any:
+        """Return the targets, or raise ValueError if a table that needs some has none."""
+        if y is None and needed:
+            raise ValueError(
+                "y is missing; expected fit(X, y), or a table that names its target: skdp.data.npy(X, y), "
+                "skdp.data.parquet(source, target=...), or skdp.data.chunks of pairs (X, y)."
+            )
+        return y
+
+    @abstractmethod
+    def _read_target(self, y: Any, X: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return numbers and labels for as many records as X has; messages of other libraries may quote data."""
+
+    def _checked(self, y: Any, numbers: Any, labels: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+        return numbers, labels
 
 
 @dataclass(frozen=True)
-class TargetReader:
-    """Read a table with numbers as targets, or parts of it; learn only what is public.
+class LabelReader(RecordReader):
+    """Read labels.
 
     Parameters
     ----------
-    centre, half_width : float or ndarray of shape (n_targets,)
+    classes : ndarray or None
+        The public label set; None to read it from y.
+    """
+
+    classes: np.ndarray | None
+
+    def _read_target(self, y: Any, X: Any) -> tuple[np.ndarray | None, np.ndarray]:
+        """Return the class numbers, None if a label is outside the stated set, and the label set."""
+        given, listed = self.classes, _column(_of_truths(y), X)
+        if given is None and listed.dtype.kind not in "biu":  # these dtypes are labels, whatever the values
+            check_classification_targets(listed)
+        labels = _label_set(y, listed) if given is None else otherwise_spelt(given, y, listed)
+        exact = given is None or told_apart(given, listed)
+        return _encode(listed, labels) if exact else None, labels
+
+    def _checked(self, y: Any, numbers: Any, labels: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+        if numbers is None and self.classes is not None:
+            raise ValueError(
+                f"y has labels outside classes={self.classes.tolist()!r}; expected every label to be one of them, spelt as in y: "
+                f"upper case counts.{type_mismatch(self.classes, y)}"
+            )
+        return numbers, labels
+
+
+@dataclass(frozen=True)
+class TargetReader(RecordReader):
+    """Read targets that are numbers.
+
+    Parameters
+    ----------
+    centre, half_width : float or ndarray of shape (n_targets,), default=0.0 and 1.0
         Centre and half width of the public range of y, to which targets are clipped; of each of several targets, if they are
         arrays. Without a range, the origin and the unit of y.
-    bounded : bool
+    bounded : bool, default=False
         Whether y has a public range; otherwise targets are clipped to values that float64 can square.
     optional : bool, default=False
         Whether the table may be without targets, which are then zeros.
     """
 
-    centre: Any
-    half_width: Any
-    bounded: bool
+    centre: Any = 0.0
+    half_width: Any = 1.0
+    bounded: bool = False
     optional: bool = False
 
-    def __call__(self, X: Any, y: Any, whole: Any = None) -> Part:
-        """Check some records, and clip their targets in these units; else as `LabelReader` does."""
-        y = np.zeros(len_of(X)) if y is None and self.optional else y
-        scratch, y, fewest = _scratch(whole, y)
-        n_targets = None if np.ndim(self.centre) == 0 else np.size(self.centre)
-        if n_targets is not None and number_of_targets(y) != n_targets:
-            raise ValueError(f"target_bounds has {n_targets} pairs; expected as many as y has columns.")
-        table, targets = quoting_no_data(X, lambda: _read_numbers(scratch, X, y, fewest, several=n_targets is not None))
-        facts = replace(facts_of(scratch, table, None), extra=SeveralTargets(n_targets=n_targets) if n_targets else NO_EXTRA)
-        return Part(facts, table, _in_units(targets, self.centre, self.half_width, self.bounded))
+    @property
+    def extra(self) -> ExtraFacts:
+        """The number of several targets."""
+        return SeveralTargets(n_targets=np.size(self.centre)) if np.ndim(self.centre) else NO_EXTRA
+
+    def _given(self, y: Any, X: Any, needed: bool) -> Any:
+        y = super()._given(np.zeros(len_of(X)) if y is None and self.optional else y, X, needed)
+        if np.ndim(self.centre) and number_of_targets(y) != np.size(self.centre):
+            raise ValueError(f"target_bounds has {np.size(self.centre)} pairs; expected as many as y has columns.")
+        return y
+
+    def _read_target(self, y: Any, X: Any) -> tuple[np.ndarray, None]:
+        """Return finite numbers in the units of the solver, clipped; a column for each of several targets."""
+        targets = _column(_of_truths(y), X, y_numeric=True, multi_output=np.ndim(self.centre) > 0)
+        if targets.dtype.kind not in "biuf":
+            raise ValueError  # text that looks like numbers, dates
+        targets = targets.astype(np.float64)
+        if not np.isfinite(targets).all():  # None, "nan" or infinities among objects pass scikit-learn's check
+            raise ValueError("Input y contains NaN, infinity or a value too large for dtype('float64').")
+        targets -= self.centre
+        targets /= self.half_width
+        limit = 1 / math.sqrt(np.size(self.centre)) if self.bounded else LARGEST_TARGET  # a vector of targets has norm at most 1
+        return np.clip(targets, -limit, limit, out=targets), None
 
 
-def _scratch(whole: Any, y: Any) -> tuple[Any, Any, int]:
-    """Return the estimator that scikit-learn's validation writes to, the targets, and the least number of records."""
-    return (BaseEstimator(), _named(y), 0) if whole is None else (whole, y, 2)
-
-
-def _named(y: Any) -> Any:
-    """Return the targets of a part, or raise ValueError if the table has none."""
-    if y is None:
-        raise ValueError(
-            "y is missing; expected fit(X, y), or a table that names its target: skdp.data.npy(X, y), "
-            "skdp.data.parquet(source, target=...), or skdp.data.chunks of pairs (X, y)."
-        )
-    return y
+def _column(y: Any, X: Any, **options: Any) -> np.ndarray:
+    """Return y as checked by scikit-learn, for as many records as X has."""
+    column = validate_data(BaseEstimator(), y=y, **options)
+    check_consistent_length(X, column)
+    return np.asarray(column)
 
 
 def read_weights(weights: Any, largest: float, n_samples: int) -> np.ndarray:
@@ -435,27 +493,6 @@ def number_of_targets(y: Any) -> int | None:
     return len(y[0]) if rows and np.ndim(y[0]) == 1 else None
 
 
-def _read_numbers(estimator: Any, X: Any, y: Any, fewest: int = 2, several: bool = False) -> tuple[Any, np.ndarray]:
-    """Return the table and its targets, finite numbers; a column for each of several."""
-    options = {"multi_output": True} if several else {}
-    table, targets = _validated(estimator, X, y, fewest, y_numeric=True, **options)
-    if targets.dtype.kind not in "biuf":
-        raise ValueError  # text that looks like numbers, dates
-    targets = targets.astype(np.float64)
-    if not np.isfinite(targets).all():  # None, "nan" or infinities among objects pass scikit-learn's check
-        raise ValueError("Input y contains NaN, infinity or a value too large for dtype('float64').")
-    return _canonical(table), targets
-
-
-def _in_units(targets: np.ndarray, centre: Any, half_width: Any, bounded: bool) -> np.ndarray:
-    """Return targets in the units of the solver, clipped, in place."""
-    with np.errstate(all="ignore"):  # also where a program makes them errors, which would tell of a target's size
-        targets -= centre
-        targets /= half_width
-    limit = 1 / math.sqrt(np.size(centre)) if bounded else LARGEST_TARGET  # so that a vector of targets has norm at most 1
-    return np.clip(targets, -limit, limit, out=targets)
-
-
 def facts_of(estimator: Any, X: Any, labels: np.ndarray | None) -> Facts:
     """Return what is public about a checked table; the estimator has its column names."""
     storage = X.format.upper() if sparse.issparse(X) else "dense"
@@ -492,29 +529,11 @@ def read_features(transformer: Any, X: Any, reset: bool, dtype: Any = FLOATS, fi
     return quoting_no_data(X, lambda: validate_data(transformer, _added_up(X), reset=reset, **options))
 
 
-def _read(estimator: Any, X: Any, y: Any, given: np.ndarray | None, fewest: int = 2) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """Return the table, the label set, and the class numbers (None if a label is outside the set)."""
-    table, listed = _validated(estimator, X, y, fewest)
-    if given is None and listed.dtype.kind not in "biu":  # these dtypes are labels, whatever the values
-        check_classification_targets(listed)
-    labels = _label_set(y, listed) if given is None else otherwise_spelt(given, y, listed)
-    exact = given is None or told_apart(given, listed)
-    return _canonical(table), labels, _encode(listed, labels) if exact else None
-
-
 def _label_set(y: Any, listed: np.ndarray) -> np.ndarray:
     """Return the sorted labels of y; a list has no dtype, and one label 1.0 must not make floats of all others."""
     labels = np.unique(listed)
     undecided = isinstance(y, (list, tuple)) and labels.dtype.kind in "iuf"
     return sorted_labels(labels.tolist(), np.dtype(object)) if undecided else labels
-
-
-def _validated(estimator: Any, X: Any, y: Any, fewest: int = 2, **options: Any) -> tuple[Any, np.ndarray]:
-    """Return X and y as checked by scikit-learn, and set the column names on the estimator."""
-    X, y = _added_up(X), _of_truths(y)
-    table, y = validate_data(estimator, X, y, accept_sparse=["csr", "csc"], dtype=DTYPES, ensure_min_samples=fewest, **options)
-    keep_names(estimator, X)
-    return table, y
 
 
 def _of_truths(y: Any) -> Any:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from skdp._data_validation import Facts, Part, TargetReader, check_label_set, quoting_no_data, refuse_dates
+from skdp._data_validation import Facts, LabelReader, TargetReader, check_label_set, quoting_no_data, refuse_dates
 from skdp._progress import asks_for_data
 from skdp._table_types import is_dask, is_lazy
 from skdp._validation import shown
-from skdp.data._cells import Checks, loaded_cells, typed_columns
+from skdp.data._cells import CellReader, loaded_cells, typed_columns
 from skdp.estimators._interrupted import told_when_interrupted
 from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._partitioned import USUAL
@@ -338,7 +338,7 @@ class Learning:
 
     def _checked(self, X: Any, y: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Check y, and the columns that the user describes; return the targets whose range is learned, and the classes."""
-        targets, classes = self.read_targets(y, self.facts.n_samples)
+        targets, classes = self.target_reader.check_target(y, self.facts.n_samples)
         if classes is not None:
             check_label_set(classes)
         if (described := self.described) is not None:
@@ -364,10 +364,10 @@ class Learning:
         )
 
     @property
-    def read_targets(self) -> "TargetColumn":
-        """Checks y, alone; a function of public facts that can be pickled."""
-        raw = TargetReader(0.0, 1.0, bounded=False)
-        return TargetColumn(raw if self.plan.target else self.second(self.facts.likely()).target_reader())
+    def target_reader(self) -> LabelReader | TargetReader:
+        """Reader of y; public facts that can be pickled."""
+        found: LabelReader | TargetReader = self.second(self.facts.likely()).target_reader()
+        return TargetReader() if self.plan.target else found
 
     @property
     def described(self) -> Any:
@@ -397,24 +397,6 @@ def _of_second_stage() -> Iterator[None]:
         for kind in (LowSignalWarning, NotPrivateWarning, WeakPrivacyWarning):
             warnings.simplefilter("ignore", kind)
         yield
-
-
-@dataclass(frozen=True)
-class TargetColumn:
-    """Check targets without their records.
-
-    Parameters
-    ----------
-    read : callable
-        Checks a part of a table.
-    """
-
-    read: Callable[[Any, Any], Part]
-
-    def __call__(self, y: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return numbers, and the labels that they stand for."""
-        part = self.read(np.zeros((n_samples, 1)), y)
-        return part.y, part.facts.classes
 
 
 @dataclass(frozen=True)
@@ -453,12 +435,11 @@ class LearningInPartitions:
                 "inputs of fit; expected a full schema, or none of these."
             )
         usual = self._planned(replace(self.facts, n_samples=self.facts.n_samples if self.known else USUAL[0]), kept)
-        checks = Checks(usual.read_targets, usual.described)
-        with loaded_cells(X, y, self.facts, usual.plan.target, checks) as cells:
+        reader = CellReader(self.facts, usual.target_reader.check_target, usual.described)
+        stated = getattr(usual.target_reader, "classes", None) is not None
+        with loaded_cells(X, y, reader, usual.plan.target, stated) as cells:
             learning = self._planned(replace(self.facts, n_samples=cells.rows.n_samples), kept)
             task.budget(cells.rows.n_samples)  # which warns if it is weak
-            if cells.labels is not None:
-                check_label_set(cells.labels)
 
             def again() -> tuple[Any, Any]:
                 same = cells.again()

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_array, column_or_1d
 
 from skdp._data_validation import quoting_no_data
 from skdp._files._suffixes import imported
@@ -42,7 +41,6 @@ from skdp.privacy.errors import TableWarning, warn
 __all__ = [
     "SHORT",
     "FrameFacts",
-    "finite_targets",
     "framed",
     "leaves_to_learn",
     "typed_columns",
@@ -414,16 +412,3 @@ def _kinds(described: Any, names: list[str]) -> dict[str, Any]:
         elif not isinstance(facts, str) or facts not in SHORT:
             raise ValueError(f"schema, column {name!r}: {shown(facts)}; expected {EXAMPLES}, or one of {list(SHORT)}.")
     return kinds
-
-
-def finite_targets(y: Any, n_samples: int) -> np.ndarray:
-    """Return numbers to predict as float64; raise TypeError or ValueError, which quote no data, for anything else."""
-    if y is None:
-        raise ValueError("y=None with learn_target=True; expected the numbers to predict.")
-    column = quoting_no_data(y, lambda: column_or_1d(y))
-    if column.dtype.kind in "mM":
-        raise TypeError("y has dates or durations, whose unit may depend on a single record; expected numbers.")
-    targets = quoting_no_data(y, lambda: check_array(column, ensure_2d=False, dtype=np.float64, input_name="y"))
-    if targets.size != n_samples:
-        raise ValueError(f"y has {targets.size} targets and X has {n_samples} records; expected as many.")
-    return targets

@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data_validation import Partitions
+from skdp._data_validation import Partitions, TargetReader
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._scikit_learn.pipelines import warn_of_learning_steps
 from skdp._table_types import as_frame, as_table, is_lazy
 from skdp._validation import check_random_state, shown
-from skdp.preprocessing._frame_facts import FrameFacts, finite_targets, warn_of_ids, warn_of_types
+from skdp.preprocessing._frame_facts import FrameFacts, warn_of_ids, warn_of_types
 from skdp.preprocessing._learning import Learned, LearningPlan, in_words, learn, warn_of_unlearned
 from skdp.preprocessing._pipeline import from_schema, prepared_names
 from skdp.privacy.budget import Budget
@@ -158,7 +158,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             return self._fit_in_partitions(X, y)
         X = as_table(X)
         facts = FrameFacts.of(X, self.schema)
-        rows = facts.rows(X, finite_targets(y, facts.n_samples) if self.learn_target else None)
+        rows = facts.rows(X, TargetReader().check_target(y, facts.n_samples)[0] if self.learn_target else None)
         del X, y  # no frame holds them from here on, but that of the caller
         return self._learn(facts, rows)
 
@@ -244,10 +244,11 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             raise TypeError(f"learn_target={shown(self.learn_target)}; expected True or False.")
 
     def _fit_in_partitions(self, X: Any, y: Any) -> "LearnedSchema":
-        from skdp.data._cells import loaded_cells, typed_columns  # which imports this package
+        from skdp.data._cells import CellReader, loaded_cells, typed_columns  # which imports this package
 
         facts = FrameFacts.of(typed_columns(X), self.schema)
-        with loaded_cells(X, y, facts, bool(self.learn_target)) as cells:
+        reader = CellReader(facts, TargetReader().check_target if self.learn_target else None)
+        with loaded_cells(X, y, reader, bool(self.learn_target)) as cells:
             del X, y
             return self._learn(replace(facts, n_samples=cells.rows.n_samples), cells.rows, cells.partitions)
 

@@ -178,7 +178,7 @@ def test_the_order_in_which_labels_come_shows_nowhere():
         source = chunks(lambda parts=parts: ((X[part], y[part]) for part in parts))
         with read_partitions(DPLogisticRegression()._task(), source, None) as table:
             table.rows({"data_norm": 1.0})
-            (kept,) = table._engine._partitions
+            (kept,) = table.engine._partitions
             np.testing.assert_array_equal(kept.rows[0]._y, np.searchsorted(["a", "b", "c"], y[np.concatenate(parts)]))
             stated.add((kept.rows[0]._y.dtype, *table.facts.labels, table.facts.n_samples, table.facts.partitions))
     assert len(stated) == 1

@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import PrivacyLedger
+from skdp.data._reading import OnWorker
 from skdp.estimators import (
     DPAdditiveRegressor,
     DPGradientBoostingRegressor,
@@ -24,7 +25,6 @@ from skdp.estimators import (
     DPLogisticRegression,
 )
 from skdp.estimators import _two_stages as learned_estimators
-from skdp.estimators._partitioned import on_worker
 from skdp.estimators.boosting import _rule
 from skdp.preprocessing import LearnedSchema
 from skdp.privacy.budget import Budget
@@ -674,7 +674,7 @@ def test_sparse_chunks(cluster, narrow):
 def test_fingerprints_tell_other_labels_and_another_order(narrow):
     """The numbers that stand for labels may be the same where the labels differ."""
     X, y = narrow[0][:50], np.repeat(["a", "b"], 25)
-    read = on_worker(DPLogisticRegression()._task().part_reader(None))
+    read = OnWorker(DPLogisticRegression()._task().part_reader(None))
     tables = ((X, y), (X[::-1], y), (X, np.repeat(["a", "c"], 25)), (X, y[::-1]))
     digests = {engine.load(read, bytes(32), *table)[1].digest for table in tables}
     assert len(digests) == len(tables)
@@ -687,7 +687,7 @@ class Undecodable:
 
 
 def test_an_error_of_another_type_is_not_quoted():
-    failure = partition.guarded(on_worker(Undecodable()), np.ones((2, 2)), np.ones(2))
+    failure = partition.guarded(OnWorker(Undecodable()), np.ones((2, 2)), np.ones(2))
     assert failure.kind is SourceError and "record-a1" not in failure.text
 
 

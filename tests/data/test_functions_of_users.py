@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 
 from skdp import LowSignalWarning, OutsideGuaranteeWarning, SourceError, WeakPrivacyWarning
 from skdp.data import chunks
+from skdp.data._reading import Stream
 from skdp.estimators import DPGroupDROClassifier, DPLinearRegression, DPLogisticRegression, DPMinimax, DPTabularClassifier
-from skdp.estimators._partitioned import Stream
 from skdp.metrics import dp_accuracy_score, evaluate
 from skdp.model_selection import DPGridSearchCV
 from skdp.preprocessing import LearnedSchema, from_schema

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
-from skdp._data_validation import Facts, Part
+from skdp._data_validation import Facts, Part, check_label_set
 from skdp._validation import check_feature_bounds, check_integer, shown
 from skdp.estimators._contradictions import of_columns, of_first_categories
 from skdp.estimators._inference import for_inference
@@ -162,12 +161,16 @@ class AdditiveTask(Task):
         additive = self.additive(len(columns), len(names), names)
         basis = additive.behind
         del X
-        packs = additive.front is None and not additive.inference and basis.packs(len(columns))
-        rows = basis.packed(columns) if packs else additive.rows(basis, columns)
-        checked = sparse.csr_array(rows.shape) if packs else rows  # packed rows are finite
-        facts, table, labels = super().read(self.scratch(), checked, y)
+        if additive.front is None and not additive.inference and basis.packs(len(columns)):  # packed rows are finite
+            rows: Any = basis.packed(columns)
+            numbers, labels = self.target_reader().check_target(y, len(columns))
+            if labels is not None:
+                check_label_set(labels)
+            facts = Facts(len(columns), len(names), storage="CSR", classes=labels)
+        else:
+            facts, rows, numbers = super().read(self.scratch(), additive.rows(basis, columns), y)
         known = getattr(scratch, "feature_names_in_", None)
-        return replace(facts, n_features=len(names), feature_names=known, extra=additive), rows if packs else table, labels
+        return replace(facts, n_features=len(names), feature_names=known, extra=additive), rows, numbers
 
     def part_reader(self, table: Any) -> Callable[[Any, Any], Part]:
         facts, n_samples = self.input_schema, number_of_records(table)
