@@ -16,6 +16,7 @@ from typing import Any
 from skdp import estimators
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import check_suffix, imported
+from skdp.preprocessing._column_kinds import KINDS
 from skdp.solvers import SOLVERS
 
 __all__ = ["MODELS", "TRUSTED", "check_loadable", "load_model", "model_content", "rescue", "save_model"]
@@ -43,14 +44,12 @@ TRUSTED = (
     "skdp.preprocessing._categories.KnownCategories",
     "skdp.preprocessing._columns.SchemaColumns",
     "skdp.preprocessing._learned_schema.LearnedSchema",
-    "skdp.preprocessing._learned_columns.HashedCategories",
-    "skdp.preprocessing._learned_columns.LearnedNumbers",
+    "skdp.preprocessing._learned_columns.ColumnMap",
     "skdp.preprocessing._pipeline.SchemaPipeline",
     "skdp.preprocessing._scaling.BoundedScaler",
     "skdp.preprocessing._scaling.RowNormClipper",
-    "skdp.preprocessing._column_kinds.Category",
+    *(f"{kind.__module__}.{kind.__qualname__}" for kind in KINDS.values()),
     "skdp.preprocessing._column_kinds.LearnedScale",
-    "skdp.preprocessing._column_kinds.Number",
     "skdp.preprocessing._schema.Schema",
     "skdp.preprocessing._scaling.BoundedNumbers",
     "skdp.preprocessing._treatment.TreatmentSchema",

@@ -36,7 +36,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
         "estimators",  # for two public names of additive models, on first use
     },
     "_files": set(),
-    "_model_files": {"_files", "estimators", "solvers"},
+    "_model_files": {"_files", "estimators", "preprocessing", "solvers"},
     "_commands": {
         *("_files", "_model_files", "_table_types"),
         *("data", "estimators", "inspection", "metrics", "preprocessing", "solvers"),

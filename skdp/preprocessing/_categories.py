@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from skdp._data_validation import quoting_no_data
 from skdp._validation import shown
 from skdp.preprocessing._base import StatelessTransformer
 
-__all__ = ["KnownCategories", "category_names", "of_each", "spelling", "spellings"]
+__all__ = ["KnownCategories", "category_names", "named", "of_each", "spelling", "spellings"]
 
 # Largest integer that float64 represents exactly, as all smaller ones. A missing value elsewhere can convert a column of integers
 # to floats, which would change larger integers; they are spelt without this conversion only up to here.
@@ -103,14 +102,11 @@ class KnownCategories(StatelessTransformer):
             category_names(categories, other)
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
-        named = np.empty(X.shape, dtype=object)
+        found = np.empty(X.shape, dtype=object)
         others = self._others(X.shape[1])
         for column, categories in enumerate(self._lists(X.shape[1])):
-            names = category_names(categories, others[column])
-            known = {spelling: name for name in names for spelling in spellings(name)}
-            with np.errstate(all="ignore"):  # a warning would reveal a NaN
-                named[:, column] = of_each(partial(_name, known, others[column]), X[:, column].tolist())
-        return named
+            found[:, column] = named(category_names(categories, others[column]), others[column], X[:, column].tolist())
+        return found
 
     def _lists(self, n_columns: int) -> list[Any]:
         given = self.categories
@@ -120,6 +116,19 @@ class KnownCategories(StatelessTransformer):
     def _others(self, n_columns: int) -> list[Any]:
         given = self.other
         return [*given] if isinstance(given, list) and len(given) == n_columns else [given] * n_columns
+
+
+def named(names: Sequence[str], other: str, cells: list[Any]) -> list[str]:
+    """Return the category that each cell spells, or ``other``."""
+    known = {text: name for name in names for text in spellings(name)}
+
+    def name_of(cell: Any) -> str:
+        if type(cell) is str and cell in known:  # the common case
+            return known[cell]
+        return known.get(spelling(cell), other)  # type: ignore[arg-type]
+
+    with np.errstate(all="ignore"):  # a warning would reveal a NaN
+        return of_each(name_of, cells)
 
 
 def of_each(function: Callable[[Any], Any], cells: list[Any]) -> list[Any]:
@@ -157,12 +166,6 @@ class Known(dict[Any, Any]):
         if value == value:  # each NaN is another key
             self[value] = found
         return found
-
-
-def _name(known: dict[str, str], other: str, value: Any) -> str:
-    if type(value) is str and value in known:  # the common case
-        return known[value]
-    return known.get(spelling(value), other)  # type: ignore[arg-type]
 
 
 def category_names(categories: Any, other: str | None = None) -> list[str]:

@@ -12,14 +12,14 @@ from sklearn.preprocessing import OneHotEncoder
 
 from skdp._data_validation import MISSING, quoting_no_data
 from skdp._validation import shown
-from skdp.preprocessing._categories import KnownCategories, category_names, spelling, spellings
+from skdp.preprocessing._categories import KnownCategories, category_names, named, spelling, spellings
 from skdp.preprocessing._cells import bucket_cells, column_values, is_date, number_cells, unread_cells
-from skdp.preprocessing._learned_columns import HashedCategories, LearnedNumbers
+from skdp.preprocessing._learned_columns import ColumnMap
 from skdp.preprocessing._scaling import BoundedNumbers, BoundedScaler, signed_log
 from skdp.privacy.queries.column_histograms import BUCKETS, bucket_bins
 
 __all__ = [
-    *("BEYOND", "KINDS", "OTHER", "Category", "Column", "Indicators", "LearnedScale", "Number"),
+    *("BEYOND", "KINDS", "OTHER", "Category", "Column", "Indicators", "LearnedScale", "Levels", "Number"),
     *("check_bounds", "further", "single"),
 ]
 
@@ -92,14 +92,15 @@ class Column(ABC):
     def read(cls, where: str, facts: Mapping[str, Any]) -> "Column":
         """Return the column of an entry whose keys are known; raise a ValueError that starts with ``where``."""
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return the entry of a schema."""
+        fields = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+        return {"kind": self.kind, **fields}
 
     @property
-    @abstractmethod
     def plain(self) -> bool:
         """Whether all that is known can be stated by a user."""
+        return True
 
     @property
     @abstractmethod
@@ -117,33 +118,41 @@ class Column(ABC):
         """What the column adds to the squared length of a typical row."""
 
     @property
-    @abstractmethod
     def treatment(self) -> tuple[Any, ...]:
         """What columns with a transformer in common are alike in; starts with the place of the transformer among others."""
+        return 4, self.kind
 
-    @abstractmethod
     def transformer(self, alike: Sequence[Any], separator: str, sparse_output: bool) -> tuple[str, Any]:
         """Return a name, and the transformer of columns of the same treatment, of which this one is the first."""
+        return self.kind, ColumnMap(list(alike), separator)
 
-    @abstractmethod
     def in_own_units(self, alike: Sequence[Any], sparse_output: bool) -> tuple[str, Any]:
         """Return the same for treatment coding, in which numbers keep their units."""
+        raise ValueError(f"inference=True takes no columns of the kind {self.kind!r}; expected numbers and categories.")
+
+    @abstractmethod
+    def cells(self, column: Any) -> np.ndarray:
+        """Return the cells of a column as `map` takes them, each of which is read by itself."""
+
+    @abstractmethod
+    def map(self, cells: np.ndarray) -> np.ndarray:
+        """Return the features of each cell."""
 
     @abstractmethod
     def indicators(self, name: str, start: int, length: float) -> Iterator[Indicators]:
         """Yield the indicators of a column whose features begin at ``start`` and are divided by ``length``."""
 
     @abstractmethod
-    def parts_of_cells(self, cells: Any) -> np.ndarray:
-        """Return which part, of `labels`, "missing" or "", each cell of a table to predict for has."""
+    def parts_of_cells(self, column: Any) -> np.ndarray:
+        """Return which part, of `labels`, "missing" or "", each cell of a column to predict for has."""
 
-    @abstractmethod
     def unusual(self, cells: Any, learned: Mapping[str, Any], usual: float, most: float) -> Iterator[tuple[int, float, str]]:
         """Yield the number of cells to predict for that a fit does not expect, their usual share, and what they are."""
+        return iter(())
 
-    @abstractmethod
     def typed(self, dates: bool) -> "Column":
         """Return the column as one whose type is a number, perhaps a date."""
+        return self
 
     @property
     def labels(self) -> list[str]:
@@ -200,6 +209,44 @@ class Column(ABC):
     def without_indicators(self) -> "Column":
         """Return the column without indicators beside the number."""
         return self
+
+
+class Levels(Column):
+    """Base of kinds whose features are indicators of levels, of which each record has exactly one."""
+
+    exhaustive: ClassVar[bool] = True
+    dtype: ClassVar[str] = "str"
+
+    @property
+    @abstractmethod
+    def labels(self) -> list[str]:
+        """What each feature stands for."""
+
+    @abstractmethod
+    def places(self, cells: np.ndarray) -> np.ndarray:
+        """Return which feature of each cell is 1."""
+
+    @property
+    def parts(self) -> list[str]:
+        """The labels."""
+        return self.labels
+
+    @property
+    def mean_square(self) -> float:
+        """What the column adds to the squared length of a row."""
+        return 1.0
+
+    def map(self, cells: np.ndarray) -> np.ndarray:
+        """Return the indicators of each cell."""
+        return np.eye(self.n_features)[self.places(cells)]
+
+    def indicators(self, name: str, start: int, length: float) -> Iterator[Indicators]:
+        """Yield all features."""
+        yield Indicators(slice(start, start + self.n_features), 1 / length, True, name, tuple(self.labels))
+
+    def parts_of_cells(self, column: Any) -> np.ndarray:
+        """Return the label of each cell."""
+        return np.array(self.labels, dtype=object)[self.places(self.cells(column))]
 
 
 @dataclass(frozen=True)
@@ -319,7 +366,7 @@ class Number(Column):
     def transformer(self, alike: Sequence["Number"], separator: str, sparse_output: bool) -> tuple[str, Any]:
         """Return the scaler of plain numbers, or the map of learned ones."""
         if self.learned is not None:
-            return "learned numbers", LearnedNumbers(list(alike), separator)
+            return "learned numbers", ColumnMap(list(alike), separator)
         return self._treatment_in_words, BoundedScaler([column.bounds for column in alike], scale=self.scale, fill=self.fill)
 
     def in_own_units(self, alike: Sequence["Number"], sparse_output: bool) -> tuple[str, Any]:
@@ -332,9 +379,13 @@ class Number(Column):
             stop = start + self.n_features - self.gaps
             yield Indicators(slice(stop - len(self.integers), stop), self.weight / length, False, name)
 
-    def parts_of_cells(self, cells: Any) -> np.ndarray:
+    def cells(self, column: Any) -> np.ndarray:
+        """Return the cells as numbers."""
+        return number_cells(column)
+
+    def parts_of_cells(self, column: Any) -> np.ndarray:
         """Return "missing" or "" for each cell."""
-        return np.where(np.isnan(number_cells(cells)), "missing", "").astype(object)
+        return np.where(np.isnan(self.cells(column)), "missing", "").astype(object)
 
     def unusual(self, cells: Any, learned: Mapping[str, Any], usual: float, most: float) -> Iterator[tuple[int, float, str]]:
         """Yield the number of cells that are no numbers, and of those beyond the bounds."""
@@ -562,7 +613,7 @@ class LearnedScale:
 
 
 @dataclass(frozen=True)
-class Category(Column):
+class Category(Levels):
     """Describe a categorical column.
 
     Parameters
@@ -582,8 +633,6 @@ class Category(Column):
     keys: ClassVar[frozenset[str]] = frozenset({"categories", "buckets", "missing", "codes"})
     required: ClassVar[str] = "categories"
     example: ClassVar[str] = "{'kind': 'category', 'categories': [one, another]}"
-    exhaustive: ClassVar[bool] = True
-    dtype: ClassVar[str] = "str"
 
     categories: tuple[str, ...]
     buckets: tuple[int, ...] | None = None
@@ -656,11 +705,6 @@ class Category(Column):
         return OTHER not in self.categories
 
     @property
-    def mean_square(self) -> float:
-        """What the column adds to the squared length of a row."""
-        return 1.0
-
-    @property
     def treatment(self) -> tuple[Any, ...]:
         """Buckets or categories."""
         return (3,) if self.buckets is None else (2,)
@@ -668,7 +712,7 @@ class Category(Column):
     def transformer(self, alike: Sequence["Category"], separator: str, sparse_output: bool) -> tuple[str, Any]:
         """Return the encoder of categories, or the map of buckets."""
         if self.buckets is not None:
-            return "hashed categories", HashedCategories(list(alike), separator)
+            return "hashed categories", ColumnMap(list(alike), separator)
         encoder = OneHotEncoder(categories=[column.labels for column in alike], sparse_output=sparse_output)
         return "categories", make_pipeline(KnownCategories([list(column.categories) for column in alike], other=OTHER), encoder)
 
@@ -679,62 +723,46 @@ class Category(Column):
         encoder = OneHotEncoder(categories=levels, drop=[names[0] for names in levels], sparse_output=sparse_output)
         return "categories", make_pipeline(KnownCategories(levels, other=others), encoder)
 
-    def indicators(self, name: str, start: int, length: float) -> Iterator[Indicators]:
-        """Yield all features."""
-        yield Indicators(slice(start, start + self.n_features), 1 / length, True, name, tuple(self.labels))
-
-    def parts_of_cells(self, cells: Any) -> np.ndarray:
-        """Return the label of each cell."""
-        if self.buckets is not None:
-            return np.array(self.labels, dtype=object)[self.bucket_codes(bucket_cells(cells))]
-        known = KnownCategories(list(self.categories), other=OTHER).set_output(transform="default")
-        return np.asarray(known.fit_transform(np.asarray(cells).astype(object)[:, None])[:, 0])
+    def cells(self, column: Any) -> np.ndarray:
+        """Return numbers of buckets, NaN where missing, or the cells as they are."""
+        return quoting_no_data(column, lambda: np.asarray(column).astype(object)) if self.plain else bucket_cells(column)
 
     def unusual(self, cells: Any, learned: Mapping[str, Any], usual: float, most: float) -> Iterator[tuple[int, float, str]]:
         """Yield the number of cells that are neither empty nor of a category."""
-        yield self._unknown(cells), usual, "are of no category of the fit"
-
-    def _unknown(self, cells: Any) -> int:
         if self.buckets is not None:
-            buckets = bucket_cells(cells)
-            return int(((self.bucket_codes(buckets) == self.n_features - 1) & ~np.isnan(buckets)).sum())
-        known = {text for name in self.categories for text in spellings(name)}
-        texts = [spelling(cell) for cell in column_values(cells).astype(object).tolist()]
-        return 0 if OTHER in known else sum(bool(text) and text not in known for text in texts)
+            found = bucket_cells(cells)
+            unknown = int(((self.places(found) == self.n_features - 1) & ~np.isnan(found)).sum())
+        else:
+            known = {text for name in self.categories for text in spellings(name)}
+            texts = [spelling(cell) for cell in column_values(cells).astype(object).tolist()]
+            unknown = 0 if OTHER in known else sum(bool(text) and text not in known for text in texts)
+        yield unknown, usual, "are of no category of the fit"
 
     def typed(self, dates: bool) -> "Category":
         """Return the category as one of codes."""
         return replace(self, codes=True)
 
-    def map(self, cells: np.ndarray) -> np.ndarray:
-        """Return the indicators of numbers of buckets, NaN where missing."""
-        return np.eye(self.n_features)[self.bucket_codes(cells)]
-
-    def bucket_codes(self, cells: np.ndarray) -> np.ndarray:
-        """Return which indicator of each cell is 1: that of a hash bucket, of missing cells if they have one, or of all others.
+    def places(self, cells: np.ndarray) -> np.ndarray:
+        """Return which indicator of each cell is 1: that of a hash bucket or category, of missing cells, or of all others.
 
         Parameters
         ----------
         cells : ndarray of shape (n_samples,)
-            Numbers of buckets, NaN where missing.
+            Numbers of buckets, NaN where missing; or any cells, for categories.
 
         Returns
         -------
         ndarray of int of shape (n_samples,)
             Numbers of indicators.
         """
-        kept = [*(self.buckets or ()), *[BUCKETS] * self.missing]
+        if self.buckets is None:
+            numbers = {category: place for place, category in enumerate(self.labels)}
+            names = named(self.categories, OTHER, cells.tolist())
+            return np.fromiter(map(numbers.__getitem__, names), dtype=np.int32, count=len(names))
+        kept = [*self.buckets, *[BUCKETS] * self.missing]
         places = np.full(BUCKETS + 1, len(kept))
         places[kept] = np.arange(len(kept))
         return np.take(places, bucket_bins(cells))
-
-    def indicator_codes(self, column: Any) -> np.ndarray:
-        """Return which indicator of each cell of a table of one column is 1."""
-        if self.buckets is not None:
-            return self.bucket_codes(bucket_cells(single(column)))
-        known = np.asarray(KnownCategories([list(self.categories)], other=OTHER).fit_transform(column), dtype=object)
-        places = {category: place for place, category in enumerate(self.labels)}
-        return np.fromiter(map(places.__getitem__, known[:, 0]), dtype=np.int32, count=len(known))
 
 
 KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Number, Category)}

@@ -9,17 +9,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp._data_validation import keep_names, quoting_no_data
 from skdp._validation import column_labels
 from skdp.preprocessing._base import StatelessTransformer
-from skdp.preprocessing._cells import bucket_cells, columns_of, number_cells
+from skdp.preprocessing._cells import columns_of
 
-__all__ = ["HashedCategories", "LearnedNumbers", "separator_of"]
+__all__ = ["ColumnMap", "separator_of"]
 
 
 class ColumnMap(StatelessTransformer):
-    """Base of transformers that map each cell of a frame to a block of columns, by the public facts of its column.
+    """Map each cell of a frame to a block of columns, by the public facts of its column.
 
     Parameters
     ----------
-    facts : list of Number or Category
+    facts : list of Column
         The facts of each column.
     separator : str, default="_"
         What is between the name of a column and that of an indicator.
@@ -48,17 +48,15 @@ class ColumnMap(StatelessTransformer):
         given = getattr(self, "feature_names_in_", input_features)
         names = column_labels(None if given is None else np.asarray(given), self.n_features_in_)
         pairs = zip(names, self.facts, strict=True)
-        return np.array([name for column, facts in pairs for name in self._names(column, facts)], dtype=object)
-
-    def _names(self, column: str, facts: Any) -> list[str]:
-        return [f"{column}{self.separator}{part}" if part else column for part in facts.parts]
+        found = [f"{name}{self.separator}{part}" if part else name for name, facts in pairs for part in facts.parts]
+        return np.array(found, dtype=object)
 
     def _read(self, X: Any, reset: bool) -> Any:
         return quoting_no_data(X, lambda: self._cells(X, reset))
 
     def _cells(self, X: Any, reset: bool) -> np.ndarray:
         self._named(X, reset)
-        return np.column_stack([self._column(column) for column in columns_of(X)])
+        return np.column_stack([facts.cells(column) for facts, column in zip(self.facts, columns_of(X), strict=True)])
 
     def _named(self, X: Any, reset: bool) -> None:
         validate_data(self, X, reset=reset, skip_check_array=True)
@@ -72,35 +70,7 @@ class ColumnMap(StatelessTransformer):
 
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):  # a warning would reveal a cell
-            return np.hstack([facts.map(X[:, column]) for column, facts in enumerate(self.facts)])
-
-
-class LearnedNumbers(ColumnMap):
-    """Map numbers to about [-1, 1] around a centre; indicators of some integers and of missing cells follow.
-
-    Parameters
-    ----------
-    facts : list of Number
-        The facts of each column, each with a `LearnedScale`.
-    separator : str, default="_"
-        What is between the name of a column and that of an indicator.
-    """
-
-    _column = staticmethod(number_cells)
-
-
-class HashedCategories(ColumnMap):
-    """Map spellings to indicators of some hash buckets, of missing cells if these have one, and of all others.
-
-    Parameters
-    ----------
-    facts : list of Category
-        The facts of each column, each with buckets.
-    separator : str, default="_"
-        What is between the name of a column and that of an indicator.
-    """
-
-    _column = staticmethod(bucket_cells)
+            return np.hstack([facts.map(X[:, place]) for place, facts in enumerate(self.facts)])
 
 
 def separator_of(columns: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from skdp._validation import shown
 from skdp.preprocessing._categories import KnownCategories, category_names
-from skdp.preprocessing._column_kinds import KINDS, Category, Column, Number, check_bounds
+from skdp.preprocessing._column_kinds import KINDS, Column, check_bounds
 from skdp.preprocessing._learned_columns import separator_of
 
 __all__ = [
@@ -123,14 +123,9 @@ class Schema:
         return not all(column.plain for column in self.columns.values())
 
     @property
-    def numbers(self) -> dict[str, Number]:
+    def numbers(self) -> dict[str, Any]:
         """The columns of numbers, by name."""
-        return {name: column for name, column in self.columns.items() if isinstance(column, Number)}
-
-    @property
-    def categories(self) -> dict[str, Category]:
-        """The columns of categories, by name."""
-        return {name: column for name, column in self.columns.items() if isinstance(column, Category)}
+        return {name: column for name, column in self.columns.items() if not column.exhaustive}
 
     def alike(self) -> list[dict[str, Column]]:
         """Return the columns that one transformer maps together, by name, in the order of the features."""

@@ -55,7 +55,7 @@ class TreatmentSchema(Schema):
     @property
     def references(self) -> dict[str, str]:
         """Reference level of each category."""
-        return {name: column.levels[0] for name, column in self.categories.items()}
+        return {name: column.levels[0] for name, column in self.columns.items() if column.exhaustive}
 
     @property
     def row_facts(self) -> dict[str, Any]:

@@ -497,6 +497,10 @@ class AdditiveBasis:
     def _scaled(self, name: str, column: Any) -> np.ndarray:
         return np.asarray(self._column(name).scaled(name, column))
 
+    def _codes(self, name: str, column: Any) -> np.ndarray:
+        facts = self._column(name)
+        return np.asarray(facts.places(facts.cells(single(column))))
+
     def _column(self, name: str) -> Any:
         return self.facts.columns[name]
 
@@ -508,7 +512,7 @@ class AdditiveBasis:
     def _packed_column(self, name: str, first: int, column: Any) -> tuple[PackedCategory | PackedNumber, np.ndarray]:
         """Return the public facts of a column whose features start at ``first``, and the code of each cell."""
         if name in self.categories:
-            size, codes = self.n_functions(name), self._column(name).indicator_codes(column)
+            size, codes = self.n_functions(name), self._codes(name, column)
             return PackedCategory(first, size, 1 / self._length), codes.astype(np.min_scalar_type(size - 1))
         facts, peaks = self.facts.columns[name], 2 * self.knots - 1 if self.n_intervals else np.linspace(-1, 1, 17)
         zero = self._zero(name)
@@ -538,7 +542,7 @@ class AdditiveBasis:
         return sparse.csr_array(hats.fit(places).transform(self._scaled(name, column)))
 
     def _indicators(self, name: str, column: Any) -> sparse.csr_array:
-        codes = self._column(name).indicator_codes(column)
+        codes = self._codes(name, column)
         return sparse.csr_array((np.ones(codes.size), codes, np.arange(codes.size + 1)), (codes.size, self.n_functions(name)))
 
 
