@@ -96,6 +96,8 @@ class CoefficientNoise:
             Covariance, for features in the user's units.
         """
         assert self.steps is not None
+        # Along each eigenvector of the features' covariance in the geometry, the steps leave a variance that follows from its
+        # eigenvalue.
         scale = self.geometry.scale[columns]
         curvatures, directions = np.linalg.eigh(scale[:, None] * gram * scale)
         variances_of = self.steps.plausible_variances if plausible else self.steps.variances
@@ -122,6 +124,7 @@ class CoefficientNoise:
         d, scale = self.geometry.centre.size, self.geometry.scale
         rows = self._before(rows, 0)
         if scale.ndim == 1:
+            # Independent coefficients, but for blocks with a covariance of their own.
             alone = np.square(scale)[:, None] * self.variances[:d]
             for start, covariance in self.blocks:
                 alone[start : start + len(covariance)] = 0.0
@@ -130,6 +133,7 @@ class CoefficientNoise:
                 some = rows[:, start : start + len(covariance)]
                 variances = variances + _sums(some, some @ covariance)[:, None]
         else:
+            # Coordinates are independent in the geometry: map the rows to it.
             variances = np.square(np.asarray(rows @ scale)) @ self.variances[:d]
         if self.slope_variance:
             variances = variances + self.slope_variance * np.square(rows @ self.geometry.to_rows(self.estimates)[:d])

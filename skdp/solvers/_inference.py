@@ -201,10 +201,12 @@ class Inference:
             rows, constant = rows / sizes[:, None], constant / sizes
             inner = self._inner(rows, constant)
             noise, sampling, df, estimable = self._parts(inner)
+            # Variances are for scaled rows in the geometry; `sizes` and `unit` take them back to the user's units.
             total = noise + sampling * (kind == "confidence") + np.square(np.sqrt(beside) / (self._guard * self.unit * sizes))
             errors = sizes * (self._guard * self.unit * np.sqrt(total))
             estimate = sizes * (self.unit * (inner @ self.estimates) + self.offset * constant)
             freedom = _of_total(df, noise, total)
+            # A combination without a finite interval is unknown, as one that is not estimable.
             reach = stats.t.isf((1 - level) / 2, freedom) * errors
             known = estimable & np.isfinite(np.abs(estimate) + reach)
         statistic = np.divide(estimate, errors, where=known & (errors > 0), out=np.full(len(errors), np.nan))
@@ -233,6 +235,7 @@ class Inference:
         if not estimable.all():
             return WaldTest(np.nan, degrees, np.nan, False)
         values = inner @ self.estimates + self.offset / self.unit * constant
+        # F = v' S^-1 v / m for m values v with the covariance S.
         statistic = float(values @ np.linalg.solve(covariance, values)) / len(rows)
         return WaldTest(statistic, degrees, float(stats.f.sf(statistic, *degrees)), True)
 
@@ -247,6 +250,7 @@ class Inference:
         if not varies.any():
             return float(stats.norm.ppf((1 + level) / 2))
         covariance = covariance[np.ix_(varies, varies)]
+        # Draws of the largest |t| of many dimensions: correlated normals over the root of one chi-squared number per draw.
         values, directions = np.linalg.eigh(covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance))))
         rng = np.random.default_rng(0)  # no privacy noise: a simulation of it
         roots = directions * np.sqrt(np.maximum(values, 0.0))
@@ -257,6 +261,7 @@ class Inference:
         """Return the covariance of linear combinations, degrees of freedom of all, and which are estimable."""
         noise, sampling, df, estimable = self._parts(inner)
         sampling = sampling * (kind == "confidence")
+        # The computed covariance, scaled so that its diagonal is that of `_parts`, where replicates have a say.
         turned = inner @ self.directions
         computed = (turned * (self.own + self.common + self.flat)) @ turned.T + inner @ self.step_noise @ inner.T
         covariance = computed + (kind == "confidence") * inner @ self.sampling @ inner.T
@@ -278,6 +283,7 @@ class Inference:
 
     def _parts(self, inner: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return the variances from noise and from sampling, degrees of freedom of the former, and what is estimable."""
+        # 1. Noise of the descents: as computed, and as the replicates show it; both estimates weigh by their degrees of freedom.
         squares = np.square(inner @ self.directions)
         own, count = squares @ self.own, len(self.replicates)
         shown = (squares[:, self.shown] @ self.own[self.shown]) / np.maximum(own, 1e-300)
@@ -286,16 +292,20 @@ class Inference:
         if count > 1:
             spread = np.var(self.replicates @ inner.T, axis=0, ddof=1) / count
             pooled, freedom = (freedom * own + (count - 1) * spread) / (freedom + count - 1), freedom + count - 1
+        # 2. Before the descents: the largest of what the pilot leaves, what the noise of the bread does, and what is left undone.
         undone = self.unlearned.along(inner, self.estimates)
         before = np.max([squares @ self.common, ((inner @ self.step_noise) * inner).sum(axis=1), undone], axis=0)
+        # 3. Sampling. It counts more where the replicates differ by more than computed.
         sampling = ((inner @ self.sampling) * inner).sum(axis=1)
         sampling = sampling * np.sqrt(np.maximum(1.0, pooled / np.maximum(own, 1e-300)))
         flat = squares @ self.flat
         noise = pooled + before + flat
+        # 4. What is estimable: of length and variance, hidden directions have a small part only.
         hidden = squares[:, ~self.shown] @ (self.own + self.common)[~self.shown] + undone
         aside = squares[:, ~self.shown].sum(axis=1) <= MOST_ASIDE * squares.sum(axis=1)
         narrow = (hidden <= MOST_HIDDEN * (noise + sampling)) & (hidden + flat <= MOST_FLAT * (noise + sampling))
         estimable = aside & narrow & self.identified
+        # Degrees of freedom of the whole noise, of which only the pooled part is estimated (Welch and Satterthwaite).
         share = np.divide(pooled, noise, where=noise > 0, out=np.ones(len(noise)))
         return noise, sampling, freedom / np.maximum(np.square(share), 1 / MOST_FREEDOM), estimable
 

@@ -61,6 +61,7 @@ class Uncertainty:
         squares, middles = np.square(scale), scale * self.estimates[:d] if scale.ndim == 1 else scale @ self.estimates[:d]
         variances = squares * self.variances[:d] if scale.ndim == 1 else squares @ self.variances[:d]
         if self.hidden is not None:
+            # A coefficient is a combination of directions, with the squares of the scale as weights of their variances.
             unseen = np.where(self.hidden[:d], self.variances[:d], 0.0)
             share = (squares * unseen if scale.ndim == 1 else squares @ unseen) / np.maximum(variances, 1e-300)
             variances = np.where(share > MOST_HIDDEN, np.inf, variances)

@@ -52,6 +52,7 @@ class AcceleratedSteps:
         look, point, looks, slopes = (np.zeros((curvature.size, n_steps)) for _ in range(4))
         for number, (lengths, momentum) in enumerate(zip(self.lengths, self.momenta, strict=True)):
             length = float(lengths.max())
+            # Column i is the response to a unit error in the gradient of step i, by the recursion of `accelerated`.
             slope = bend * look
             slope[:, number] += 1.0
             if number >= self.warm_up:
@@ -108,11 +109,14 @@ def accelerated(
         slope = gradient(look)
         if number >= warm_up:
             looks, slopes = looks + look / (n_steps - warm_up), slopes + slope / (n_steps - warm_up)
+        # Restart: the loss rises along the last move by more than noise explains. If even a step without momentum went too far,
+        # it was too long.
         if float((slope * move).sum()) > BEYOND * noise * float(np.linalg.norm(move)):
             if not momentum:
                 length = np.maximum(length / 2, np.minimum(length, stable))
             weight = 1.0
         following = (look - length * slope) / (1 + length * penalty)
+        # Nesterov's weights t_{k+1} = (1 + sqrt(1 + 4 t_k^2)) / 2, and momentum (t_k - 1) / t_{k+1}.
         grown = (1 + math.sqrt(1 + 4 * weight**2)) / 2
         momentum, weight = (weight - 1) / grown, grown
         move = following - point

@@ -101,6 +101,8 @@ class WhiteningSolver(AdaptiveSolver):
         constants were chosen.
         """
         root = math.sqrt(problem.loss.n_outputs)
+        # The last number is the noise of a share in the middle of the histogram, the mean of two estimates of it from half of the
+        # BINS counts each.
         wanted = max(HISTOGRAM_SCALE * (root / problem.signal_to_noise) ** 2, self.histogram_share)
         share = min(wanted, max(MOST_FOR_HISTOGRAM, self.histogram_share))
         return share if root * half_vector_noise(problem) * math.sqrt(BINS / share) / 2 <= BLURRED else 0.0

@@ -83,12 +83,15 @@ class CalibrationByCounts:
     ) -> tuple[np.ndarray, float]:
         """Return the direction of the coefficients, of a known length, times the slope; and the offset."""
         features = slice(problem.n_features)
+        # 1. A score of known size: the direction of the coefficients, scaled so that its standard deviation is UNIT, by the
+        # released variances of the features and as if these were independent.
         shown = np.maximum(standard.variances, LEAST_SHOWN)[:, None]
         length = math.sqrt(max(float((shown * coef[features] ** 2).sum()), 1e-300))
         direction = UNIT / length * coef
         direction[problem.n_features :] = 0.0
         score = outer_coefficients(problem, standard.geometry, direction)
         query = ScoreCounts(score, CUTS)
+        # 2. Slope and offset that are likely given the noisy counts of this score.
         slope, offset, variance = calibrated_line(
             ask(query).reshape(2, -1) / problem.n_samples,
             mean_noise(problem, query, self.share),
@@ -99,6 +102,7 @@ class CalibrationByCounts:
             intercept=bool(problem.intercept_scaling),
         )
         slope = max(slope, LEAST_SLOPE)
+        # 3. The score times the slope; the offset replaces the intercept.
         direction *= slope
         direction[problem.n_features :] = offset
         return direction, variance / slope**2
@@ -175,6 +179,8 @@ class PlainSteps:
     def __init__(self, problem: Problem, calibration: CalibrationByGradients, penalty: float) -> None:
         n_steps, signal = calibration.n_steps, problem.signal_to_noise
         self.penalty, self._n_samples, self._velocity = penalty, problem.n_samples, np.zeros(2)
+        # On a path K slope and offset gather the noise K C / (s share**0.5), with the clip norm C and the signal-to-noise ratio
+        # s.
         path = calibration.noise * math.sqrt(calibration.share) * signal / (CALIBRATION_CLIP * problem.loss.lipschitz)
         longest = n_steps / sharpness(problem.loss)
         self._momentum = min(max(1 - longest / path, 0.0), calibration.momentum)  # as much as the path needs: less noise
@@ -201,6 +207,7 @@ class CurvedSteps:
 
     def moved(self, point: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Return slope and offset after a step."""
+        # The penalty is on the slope alone. A move is cut to LONGEST_MOVE in its larger coordinate.
         move = self._matrix(point) @ (gradient / self._problem.n_samples + self.penalty * point * (1.0, 0.0))
         return np.asarray(point - move * min(1.0, LONGEST_MOVE / max(float(np.abs(move).max()), LONGEST_MOVE)))
 

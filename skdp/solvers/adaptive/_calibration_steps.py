@@ -42,11 +42,16 @@ def step_matrix(
     ndarray of shape (2, 2)
         Symmetric, positive semidefinite.
     """
+    # Probabilities of the weighted problem at normal scores, by quadrature. Where they are p, a record is of the second class
+    # with probability p f / (p f + (1 - p) s) for the weights f and s of the classes, so its mean weight is f s / (p f + (1 - p)
+    # s).
     p = expit(point[0] * NODES + point[1])
     first, second = class_weight or (1.0, 1.0)
     bend = WEIGHTS * p * (1 - p) * (first * second / (p * first + (1 - p) * second))
+    # Second derivatives in slope and offset, and their eigenvectors. A coordinate that does not move is left out.
     columns = np.column_stack([NODES, np.ones_like(NODES)]) * free
     curvature, directions = np.linalg.eigh((columns.T * bend) @ columns + np.diag([penalty, 0.0]))
     curvature = np.maximum(curvature, 1e-12)
+    # Along each eigenvector the steps make a path of their own, short where noise hides the curvature.
     path = 2 * np.log1p(np.square(curvature * PRIOR / noise) / 2) / curvature
     return np.asarray((directions * (path / n_steps)) @ directions.T * np.outer(free, free))

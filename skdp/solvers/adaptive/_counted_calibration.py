@@ -92,6 +92,9 @@ def calibrated_line(
     grid = _Grid.of_constants()
     distance, rate = grid.distance, grid.rate
     with np.errstate(under="ignore"):  # densities far from the mode
+        # 1. Posterior density on the grid, as a logarithm. The released difference of the frequencies has the variance of its
+        # noise and that of n records; so has each count, whose expected share is that of the grid point. The determinant is a
+        # product of 16 variances, so that one logarithm is enough.
         spread = difference[1] ** 2 + 4 * rate * (1 - rate) / n_samples
         log_density = grid.log_prior - ((difference[0] - (2 * rate - 1)) ** 2 / spread + np.log(spread)) / 2
         determinant = np.ones(len(rate))
@@ -105,6 +108,8 @@ def calibrated_line(
             log_density -= missed / 2
         log_density -= np.log(determinant) / 2
         log_density -= log_density.max()
+        # 2. Scores of each class under the posterior: at every grid point that counts normal ones, by quadrature. Their masses
+        # are divided between fixed places, and thinned, so that there are not too many.
         kept = np.flatnonzero(log_density > math.log(NEGLIGIBLE))
         density = np.exp(log_density[kept])
         density, within, rate = density / density.sum(), grid.within[kept], rate[kept]
@@ -116,8 +121,10 @@ def calibrated_line(
             strict=True,
         )
         weights = np.concatenate([mass * w for mass, w in zip(masses, class_weight or (1.0, 1.0), strict=True)])
+        # 3. Slope and offset with the least mean log loss over these scores.
         labels = np.repeat((0.0, 1.0), [len(s) for s in scores])
         slope, offset = _least_log_loss(np.concatenate(scores), labels, weights, penalty, intercept)
+        # The slope of the log-odds of two normal classes is their distance over the variance, here in units of `within`.
         slopes = distance[kept] / within
         mean = float(density @ slopes)
         return slope, offset, float(density @ (slopes - mean) ** 2)
@@ -151,6 +158,7 @@ class _Grid:
         """Return the grid, which is the same for all tables."""
         points = np.meshgrid(UNIT * WITHIN, CENTRES, DISTANCES, expit(LOG_ODDS), indexing="ij")
         within, centre, distance, rate = (axis.ravel() for axis in points)
+        # Means of the two classes over `within`: their distance is `distance`, and their weighted mean is `centre`.
         means = centre - rate * distance, centre + (1 - rate) * distance
         with np.errstate(under="ignore"):
             expected = np.concatenate(
@@ -159,6 +167,8 @@ class _Grid:
                     for mean, frequency in zip(means, (1 - rate, rate), strict=True)
                 ]
             )
+        # Each standard deviation has a row of places, one for each mean in `MEANS`; a mean between two of them has a broken
+        # place.
         rows = np.repeat(np.arange(WITHIN.size), within.size // WITHIN.size) * MEANS.size
         places = tuple(rows + (mean - MEANS[0]) / (MEANS[1] - MEANS[0]) for mean in means)
         log_prior = -distance / (MEAN_DISTANCE * 4 * rate * (1 - rate)) - (centre / CENTRE_SPREAD) ** 2 / 2
@@ -203,6 +213,7 @@ def _least_log_loss(
         p = expit(columns @ line)
         gradient = columns.T @ (weights * (p - labels)) + ridge * line
         bend = (columns * (weights * p * (1 - p))[:, None]).T @ columns + np.diag(ridge)
+        # A Newton step, cut so that it cannot leave where the classes are nearly separated.
         step = np.linalg.solve(bend, gradient)
         step *= min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), 1e-300))
         line = line - step

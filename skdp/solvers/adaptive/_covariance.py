@@ -70,6 +70,7 @@ class Steps:
 
     def run(self, gradient: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the averages of the iterates and of the gradients, from a start."""
+        # Heavy ball; `response` runs it on impulses, so that its noise follows from the same lines.
         theta, velocity = start.copy(), np.zeros(start.shape)
         iterates, gradients = np.zeros(start.shape), np.zeros(start.shape)
         for number in range(self.n_steps):
@@ -103,6 +104,7 @@ class Steps:
         impulses, number = np.eye(self.n_steps + 1), iter(range(1, self.n_steps + 1))
         start = np.tile(impulses[0], (curvature.size, 1))  # one column per impulse, the start first
         iterates, gradients = self.run(lambda theta: curvature[:, None] * theta + impulses[next(number)], start)
+        # Column 0 belongs to the start and the others to the gradients, one each.
         left = iterates - finish[:, None] * gradients
         return left[:, 0], self.noise**2 * np.square(left[:, 1:]).sum(axis=1)
 
@@ -144,11 +146,13 @@ class Unlearned:
         estimates : ndarray of shape (k,)
             Coefficients.
         """
+        # Curvature u' (H + E) u and Newton step u' N u along each unit vector u; E adds noise of known variance to the former.
         lengths = np.square(rows).sum(axis=1)
         units = rows / np.sqrt(np.maximum(lengths, 1e-300))[:, None]
         curvature, newton = (((units @ matrix) * units).sum(axis=1) for matrix in (self.released, self.newton))
         spread = np.sqrt(_quadratic(self.variances, np.square(units).T))
         plausible = np.maximum(curvature + PLACES[:, None] * spread, self.curvatures[0])
+        # What the steps leave of a coefficient, times what the Newton step leaves of that.
         left = np.interp(plausible, self.curvatures, self.rest) * (1 - newton * plausible)
         return np.asarray((WEIGHTS @ np.square(left)) * np.maximum(self.size * lengths, np.square(rows @ estimates)))
 
@@ -276,6 +280,7 @@ def estimated_bread(
     EstimatedBread
         The matrix.
     """
+    # The trace has less noise than any eigenvalue. Eigenvectors once with all columns; again without those that are flat alone.
     mean = min(max(float(np.trace(released)) / max(float(frame.curvature.sum()), 1e-300), least), most)
     everything = np.eye(len(released))
     found = _curvature(released, noise, everything, everything[:, :0], mean)
@@ -312,6 +317,8 @@ def _flat_columns(found: EstimatedBread, geometry: Standardization, blocks: tupl
     that of one number, so that it shows more than eigenvalues do. The coefficients of all other columns are orthogonal to it. A
     level without an indicator changes the constant, and the coefficients of all levels that have one.
     """
+    # Rows of `coefficients`: the user's coefficients as functions of those in the geometry. Its inverse has, in each column, the
+    # direction in which one of them changes and all others stay.
     d, order = geometry.centre.size, len(found.released)
     coefficients = geometry.to_rows(np.eye(order))  # of the user, from those in the geometry
     effects = np.eye(order)[:, :d]
@@ -321,6 +328,7 @@ def _flat_columns(found: EstimatedBread, geometry: Standardization, blocks: tupl
         effects = np.column_stack([effects, left_out])
     changes = np.linalg.solve(coefficients, effects)
     changes = changes / np.linalg.norm(changes, axis=0)
+    # How far each effect is in directions that noise hides: only these are taken out.
     rows = np.vstack([coefficients[:d], changes[:, d:].T])
     hidden = np.square(rows @ found.directions[:, ~found.shown]).sum(axis=1) / np.square(rows).sum(axis=1)
     curvature = ((found.released @ changes) * changes).sum(axis=0)

@@ -82,10 +82,14 @@ def whitened(problem: Problem, standard: Standard, answer: np.ndarray, share: fl
     """
     d, adjacency = problem.n_features, problem.budget.adjacency
     unit = WIDEST_ROW**2 * standard.usual
+    # The answer is over the unit to which rows were clipped, n times: back to the second moment of z, and its noise.
     relative = SecondMoment.relative_sensitivity[adjacency] / Gradient.relative_sensitivity[adjacency]
     noise = unit * relative / (problem.signal_to_noise * math.sqrt(share))
     values, vectors = np.linalg.eigh(unit * symmetric(answer / problem.n_samples, d))
     values = np.maximum(values, 0.0)
+    # A0 = S V (h + f)^(-1/2), with the scale S of the first moments, whitens x - m. Its singular values give A0 = U T W', and A =
+    # A0 W = U T whitens as well, up to a rotation by W, and has orthogonal columns. In those coordinates the variance of column k
+    # is the sum of W_jk^2 h_j / (h_j + f_j).
     sizes = values + FLOOR * half_edge(noise, d) + SINGULAR
     rows, scale, turn = np.linalg.svd(standard.geometry.scale[:, None] * vectors / np.sqrt(sizes))
     variances = np.square(turn) @ (values / sizes)
@@ -117,5 +121,7 @@ def first_lengths(problem: Problem, classes: ClassFrequencies, smoothness: float
     shares = np.array(classes.shares[-problem.loss.n_outputs :])
     if problem.class_weight is not None or classes.class_weight is not None:
         return np.full(problem.loss.n_outputs, stable), stable
+    # A class of frequency p has at most the curvature p (1 - p) at a constant prediction, and 1/4 at the most elsewhere: the
+    # geometric mean of p (1 - p) and 1/4 over 1/4 is 2 sqrt(p (1 - p)).
     longer = LONGER if problem.loss.n_outputs > 1 else 1.0
     return longer * stable / np.minimum(2 * np.sqrt(shares * (1 - shares)), 1.0), stable

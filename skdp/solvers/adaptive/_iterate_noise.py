@@ -192,6 +192,8 @@ def variances_left(
     of_scale = np.zeros(problem.shape)
     if not problem.budget.private:
         return of_scale, of_scale
+    # The intercept has the curvature of its constant 1 and no penalty. Shrinkage and calibration multiply all
+    # coefficients of the features, and so their noise.
     d, ones = problem.n_features, np.ones(problem.shape[0] - problem.n_features)
     curvature, ridge = bend * np.append(standard.variances, ones), np.append(penalty, 0 * ones)
     variances = np.mean([steps.variances(share * curvature, ridge) for share in PLAUSIBLE_SHARES], axis=0)
@@ -224,6 +226,7 @@ def clipped_bend(mean: float, variance: float, cap: float) -> float:
         Mean of ``p (1 - p)`` over the records whose derivative is within the bound.
     """
     p = expit(mean + math.sqrt(variance) * NODES)
+    # A record of the second class, with probability p, has the derivative 1 - p in absolute value; one of the first has p.
     unclipped = p * (1 - p < cap) + (1 - p) * (p < cap)
     return float(WEIGHTS @ (p * (1 - p) * unclipped))
 
@@ -266,6 +269,7 @@ def bend_of_calibration(problem: Problem, point: np.ndarray, variance: float) ->
     """
     if not _log_odds(problem):
         return 0.0
+    # Second derivatives in slope and offset; the offset is minimised out (Schur complement).
     score = math.sqrt(variance) * NODES
     p = expit(point[0] * score + point[1])
     bends = WEIGHTS * p * (1 - p)

@@ -37,6 +37,8 @@ class TailSteps:
 
     def unlearned(self, curvature: np.ndarray) -> np.ndarray:
         """Return the share of each coefficient that the steps miss, from a start at 0."""
+        # A coefficient b starts at 0, so the iterate of step t lacks (1 - step * curvature)^t of it; the finish takes back a
+        # part.
         left = (1 - self.step * curvature)[:, None] ** np.arange(self.warm_up, self.n_steps)
         return np.asarray(1 - (1 - left).mean(axis=1) - self.finish * curvature * left.mean(axis=1))
 
@@ -71,6 +73,7 @@ class TailSteps:
         """
         squares, hidden = squares.copy(), hidden_directions(curvature[:n_features])
         if hidden.any():
+            # Where noise hides the curvature it hides the coefficients too: they share the mean of their squares.
             squares[:n_features][hidden] = squares[:n_features][hidden].mean()
         squares = np.maximum(squares, 0.0)
         errors = []

@@ -38,11 +38,14 @@ def noisy_quantile(counts: np.ndarray, edges: np.ndarray, level: float, n_sample
     below = np.cumsum(counts) / n_samples
     above = 1 - (counts.sum() - np.cumsum(counts)) / n_samples
     number = np.arange(1, size + 1)
+    # The noise of k added counts has k times the variance of one, so the two estimates of a share weigh in inverse proportion.
+    # Shares grow from edge to edge, which noise may hide.
     shares = np.clip(np.maximum.accumulate((below * (size - number) + above * number) / size), 0.0, 1.0)
     shares[-1] = 1.0
     place = int(np.searchsorted(shares, level))
     least = shares[place - 1] if place else 0.0
     within = min(max((level - least) / max(shares[place] - least, 1e-9), 0.0), 1.0)
+    # Edges are a geometric sequence: interpolate their logarithms.
     ratio = edges[1] / edges[0]
     return float(edges[place] * ratio ** (within - 1))
 
@@ -68,6 +71,7 @@ def deconvolved(eigenvalues: np.ndarray, noise: float, least_trace: float) -> np
     ndarray of shape (d,)
         Non-negative values.
     """
+    # The eigenvalue h shows as v = h + e^2 / h; the larger root of h^2 - v h + e^2 = 0 takes the noise off.
     shown = eigenvalues > 2 * noise
     roots = np.sqrt(np.maximum(np.square(eigenvalues) - 4 * noise**2, 0.0))
     values = np.where(shown, (eigenvalues + roots) / 2, 0.0)
@@ -102,7 +106,10 @@ def tail_gains(step: float, curvature: np.ndarray, finish: np.ndarray, warm_up: 
     powers = (1 - step * curvature)[:, None] ** np.arange(n_steps)
     reached = np.concatenate([np.zeros((len(curvature), 1)), np.cumsum(powers, axis=1)], axis=1)  # column k sums k powers
     number = np.arange(n_steps)
+    # Sum of the factors with which noise number i enters the iterates from `warm_up` to the last but one.
     sums = reached[:, n_steps - 1 - number] - reached[:, np.maximum(warm_up - 1 - number, 0)]
+    # Averaged gradient = noise - curvature * averaged iterate, so the finish leaves 1 - finish * curvature of the iterate and
+    # adds the noise of the gradients from `warm_up` on.
     gains = step * (1 - finish * curvature)[:, None] * sums
     gains[:, warm_up:] += finish[:, None]
     return gains / (n_steps - warm_up)
@@ -132,6 +139,7 @@ def momentum_gains(
         Factors of the noise.
     """
     shrinkage = 1 + step / (1 - momentum) * penalty
+    # Response to one impulse of noise: column k of `reached` is the sum of the k iterates after it.
     velocity, theta, reached = np.ones(curvature.size), np.zeros(curvature.size), np.zeros((curvature.size, n_steps + 1))
     for number in range(n_steps):
         if number:
@@ -158,6 +166,7 @@ def posterior_factors(estimates: np.ndarray, variances: np.ndarray, largest: flo
         Posterior means over estimates. The prior variance is 0 or one of 71 others.
     """
     total = np.maximum(variances[:, None] + largest * PRIORS, 1e-300)
+    # Twice the log-likelihood of the estimates, which are normal with the sum of prior and noise variance.
     likelihoods = -(np.log(total) + np.square(estimates)[:, None] / total).sum(axis=0)
     prior = largest * PRIORS[int(np.argmax(likelihoods))]
     return prior / np.maximum(prior + variances, 1e-300)

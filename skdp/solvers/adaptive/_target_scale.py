@@ -100,6 +100,10 @@ def release_location(problem: Problem, share: float, level: float, ask: Ask) -> 
         high = 1.0
     else:
         high = _largest(ask(TargetExponents()), noise, n, least)
+    # Each histogram looks closer at two windows that the one before has found: that of most targets, and that of half of them.
+    #   low                                                   high     most targets
+    #    |.....................|||||||||||||||..................|      even ranges from low to high
+    #                        inner[0]     inner[1]                     half of the targets
     low, inner = -high, (-high, high)
     for size in _zooms(problem):
         edges = np.linspace(low, high, size + 1)
@@ -148,11 +152,13 @@ def _densest(counts: np.ndarray, noise: float, n: float, least: float, most: flo
     """Return first place and end (exclusive) of the shortest window with a share of the records; None if noise hides it."""
     width = 1
     while width <= counts.size:
+        # Noise of a share of `width` ranges; the largest of `size` such noises is about sqrt(2 log size) times it.
         blur = noise * math.sqrt(width) / n
         if blur * math.sqrt(2 * math.log(counts.size)) > FALSE_ALARM:
             return None
         sums = _sums(counts, width)
         place = int(np.argmax(sums))
+        # A window is found if its share is beyond the wanted one, or as near to it as noise allows.
         if sums[place] >= n * max(min(1 - 4 * blur, most), least - blur):
             return place, place + width
         width *= 2
@@ -164,12 +170,17 @@ def _window(counts: np.ndarray, edges: np.ndarray, noise: float, n: int, least: 
     found = _densest(counts, noise, n, least, most)
     if found is None:
         return None
+    # The window leaves out a small share of the records, most of which are near it.
     more = max((found[1] - found[0]) // 4, 1)
     return float(edges[max(found[0] - more, 0)]), float(edges[min(found[1] + more, counts.size)])
 
 
 def _last_edges(low: float, high: float, inner_low: float, inner_high: float) -> np.ndarray:
     """Return the edges of even ranges in the inner window, and of geometrically growing ranges around it."""
+    #
+    #   low        inner_low                 inner_high        high
+    #    |    |   |  | | | | | | | | | | | | | | |  |   |    |
+    #     OUTER: growing     INNER: even       OUTER: growing
     width = max((inner_high - inner_low) / INNER, SHORTEST)
 
     def outward(reach: float) -> np.ndarray:
@@ -195,6 +206,7 @@ def _cumulated(counts: np.ndarray, n: int) -> np.ndarray:
 
 
 def _location(shares: np.ndarray, edges: np.ndarray, level: float, centred: bool) -> Location:
+    # Interpolate quantiles; `np.interp` needs shares that increase.
     rising = shares + np.linspace(0.0, 1e-9, shares.size)
     tail, low, high, other = (float(np.interp(at, rising, edges)) for at in (0.05, 0.25, 0.75, 0.95))
     resolution = max(float(np.diff(edges).min()), float(edges[-1] - edges[0]) / WIDEST, SHORTEST)

@@ -156,11 +156,13 @@ def release_centre(problem: Problem, shares: Shares, ask: Ask) -> Centre:
     n, d, q = problem.n_samples, problem.n_features, problem.loss.n_outputs
     if not shares.means:
         return Centre(np.zeros(d), np.zeros(q), 0.0)
+    # The sensitivity is sqrt(2) times that of a clipped sum, and so is the noise of the means.
     answer = ask(FeatureTargetSums(problem.data_norm, d, q)) / n
     noise, single = math.sqrt(2 / shares.means) / problem.signal_to_noise, float(answer[d]) if q == 1 else None
     released = ReleasedMoments(problem.data_norm * answer[:d], problem.data_norm * noise, target=single, target_noise=noise)
     features, targets = answer[:d], np.clip(answer[d:], -1 / math.sqrt(q), 1 / math.sqrt(q))
     features = shrunk_mean(features, noise)
+    # Posterior mean and variance of the targets' means, for a normal prior around 0; `james_stein` shrinks the features.
     prior = PRIOR / q
     known = prior / (prior + noise**2)
     return Centre(features, targets * known, noise**2 * known, released)
@@ -180,6 +182,7 @@ def release_frame(problem: Problem, shares: Shares, centre: Centre, ask: Ask) ->
     """
     n, d, norm = problem.n_samples, problem.n_features, problem.data_norm
     intercept, top = bool(problem.intercept_scaling), 1 + float(np.linalg.norm(centre.features))
+    # 1. The radius B of the rows around their centre: a quantile of their lengths, which are at most `top` data norms.
     radius, trace = top, LEAST_TRACE / 2
     if shares.histogram:
         edges = ranges(top)
@@ -187,13 +190,16 @@ def release_frame(problem: Problem, shares: Shares, centre: Centre, ask: Ask) ->
         counts = ask(DistanceHistogram(lengths, edges))
         if problem.budget.private:
             radius, trace = noisy_quantile(counts, edges, RADIUS_LEVEL, n), LEAST_TRACE
+    # 2. The second moment of x - m over B, for rows that are clipped to norm 1 again.
     unit = Standardization(norm * centre.features, np.full(d, 1 / (norm * radius)), intercept, norm)
     ridge = problem.alpha / (norm * radius) ** 2
     if not shares.moment:
+        # The eigenvalues are between trace / d, if all are equal, and trace, if there is one.
         size = trace / math.sqrt(d) + FLOOR * half_edge(half_vector_noise(problem), d) + ridge
         geometry = Standardization(unit.centre, unit.scale / math.sqrt(size), intercept, norm)
         return _frame_of(geometry, np.full(d, trace / d), size, ridge, 0.0)
     noise = half_vector_noise(problem) / math.sqrt(shares.moment)
+    # 3. The whitening A = V (h + f)^(-1/2), with eigenvalues h without noise, and a floor f that follows the noise.
     values, vectors = np.linalg.eigh(symmetric(ask(SecondMoment(unit)) / n, d))
     values = deconvolved(values, half_edge(noise, d), trace)
     sizes = values + max(FLOOR * half_edge(noise, d), SINGULAR) + ridge
@@ -212,6 +218,8 @@ def release_gradient_norm(
         return None, FALLBACK_LEVEL, None
     edges = ranges(LARGEST_LENGTH * math.sqrt(frame.size), residual_bins(problem, shares))
     counts = ask(ResidualHistogram(frame.geometry, edges, centre.targets))
+    # Noise of a raw prediction after one full step: a clip norm of the usual length of z makes sqrt(size) / s per coordinate of a
+    # mean gradient, and z has the usual squared norm `size`.
     noise = frame.size / (problem.signal_to_noise * math.sqrt(shares.warm_up + shares.steps)) * math.sqrt(problem.loss.n_outputs)
     level = HIGH_LEVEL - (HIGH_LEVEL - LOW_LEVEL) * min(1.0, noise / LEVEL_SCALE)
     quantile, usual = (noisy_quantile(counts, edges, q, problem.n_samples) for q in (level, min(level, USUAL_LEVEL)))
@@ -225,6 +233,7 @@ def _lowered(quantile: float, level: float, n_outputs: int) -> tuple[float, floa
 
     Norms of many residuals are all alike, so that a low quantile of them is not short. Residuals count as normal here.
     """
+    # The square of one normal residual, and of the norm of n_outputs of them, follow gamma laws with these shapes.
     alone, half = 2 * float(gammaincinv(0.5, level)), n_outputs / 2  # squares, over the mean square
     ratio = min(1.0, alone * half / float(gammaincinv(half, level)))
     return quantile * math.sqrt(ratio), float(gammainc(half, ratio * gammaincinv(half, level)))
@@ -251,6 +260,8 @@ def half_vector_noise(problem: Problem) -> float:
 
 def _frame_of(geometry: Standardization, values: np.ndarray, sizes: np.ndarray | float, ridge: float, noise: float) -> Frame:
     """Return the frame from eigenvalues, their divisors, and the noise of the second moment."""
+    # In z the second moment h, the ridge and the noise are divided by h + f + ridge; a curvature is at most 1. The intercept has
+    # the curvature of its constant 1.
     curvature, penalty, errors = values / sizes, np.full(values.size, ridge) / sizes, np.full(values.size, noise) / sizes
     if geometry.intercept:
         curvature, penalty, errors = np.append(curvature, 1.0), np.append(penalty, 0.0), np.append(errors, 0.0)

@@ -210,6 +210,7 @@ class InferenceDescent(WhiteningSolver):
         if not problem.budget.private:
             return 0.0, ""
         level = self._outlook_level(problem)
+        # Three sentences, from half of the limits on and from the limits on; then the number of records that would be enough.
         if level < 0.5:
             unless = (
                 ", unless a class is rare or columns nearly separate the classes" if problem.loss.targets == "classes" else ""
@@ -231,6 +232,8 @@ class InferenceDescent(WhiteningSolver):
         The weights of rows bound the information about a level, over the mean curvature, by its share of the records times the
         squared bound.
         """
+        # Noise of one second derivative over the mean curvature; the share of records at which information of this size is clear
+        # of it.
         noise = self._edge(problem) / math.sqrt(self._shares(problem).bread * problem.shape[0] / 2)
         share = OF_LEVELS * float(clear_of_flat(1.0, np.array(noise))) / (ROW_BOUND**2 * problem.shape[0])
         few = float(f"{share * problem.n_samples:.2g}")
@@ -243,6 +246,7 @@ class InferenceDescent(WhiteningSolver):
         return self._outlook_level(replace(problem, n_features=n_features))
 
     def _outlook_level(self, problem: Problem) -> float:
+        # Half edge = noise of one second derivative times sqrt(k / 2); both limits in terms of the edge.
         limit = min(FEW * math.sqrt(problem.shape[0] / 2), FEW_OF_EDGE)
         level = self._edge(problem) / math.sqrt(self._shares(problem).bread) / limit
         return max(problem.extra.correlation_factor * level, float(self._drowned(problem)))
@@ -354,6 +358,7 @@ class InferenceDescent(WhiteningSolver):
         start, d = np.zeros(problem.shape[0]), problem.n_features
         if problem.loss.targets == "classes":
             if centre.released is not None:
+                # The log-odds of the released frequency, which noise may move beyond 0 or 1.
                 least = min(max(1 / problem.n_samples, centre.released.target_noise), 0.5)
                 rate = min(max(centre.released.target or 0.0, least), 1 - least)
                 start[d:] = math.log(rate / (1 - rate))
@@ -367,6 +372,7 @@ class InferenceDescent(WhiteningSolver):
         if not problem.budget.private:
             return Huber(UNBOUNDED), (self._residual(problem, frame, first, ask) / OF_NORMAL) ** 2
         shown_spread = self._residual(problem, frame, first, ask) / OF_NORMAL
+        # The residuals of the pilot have its own noise in them; what is left of their variance is at least a quarter.
         _, variances = pilot.response(np.maximum(frame.curvature, LEAST_CURVATURE), np.zeros(first.size))
         of_pilot = float(frame.curvature @ variances)
         spread = math.sqrt(max(shown_spread**2 - of_pilot, shown_spread**2 / 4))
@@ -392,6 +398,7 @@ class InferenceDescent(WhiteningSolver):
         ask: Ask,
     ) -> EstimatedBread:
         answer = ask(Bread(loss, coef[:, None], bound, frame.geometry)) / problem.n_samples
+        # One record adds a matrix of norm at most the most information times bound**2.
         noise = half_vector_noise(problem) * loss.most_information * bound**2 / math.sqrt(share)
         usual = USUAL_INFORMATION[problem.loss.targets]
         limits = (LEAST_OF_USUAL * usual, MOST_OF_USUAL * usual) if problem.budget.private else (0.0, math.inf)
@@ -409,9 +416,13 @@ class InferenceDescent(WhiteningSolver):
         noise = bound * loss.lipschitz * math.sqrt(releases / share) / problem.signal_to_noise if private else 0.0
         usual, path = USUAL_INFORMATION[kind], self._path(problem) * (PILOT_PATH if of_pilot else 1.0)
         least, most = (limit * (loss.lipschitz if kind == "numbers" else 1.0) for limit in MOST_NOISE[kind])
+        # Steps are `length * (1 - MOMENTUM)` long; heavy-ball steps are stable below 2 (1 + MOMENTUM) over the curvature. As long
+        # as the path, and as is stable; then as long as noise allows.
         stable = 0.9 * (1 + MOMENTUM) / (1 - MOMENTUM) / usual
         length = min(path / usual / n_steps, stable) if private else stable / 2
         if noise:
+            # At curvature h, noise of a coefficient settles at the variance length * noise**2 / (2 h), and of a raw prediction at
+            # `size` times that. The length for a noise of `least`; up to that of `most` where the steps would not finish.
             longest = 2 * usual / (max(frame.size, 1.0) * noise**2)  # for a noise of 1
             enough = math.inf if of_pilot else FINISHED / usual / n_steps
             length = min(length, max(longest * least**2, min(longest * most**2, enough)))
@@ -420,6 +431,7 @@ class InferenceDescent(WhiteningSolver):
     def _path(self, problem: Problem) -> float:
         """Return the total step length over the inverse curvature: shorter where noise hides which directions are flat."""
         edge = self._edge(problem) / math.sqrt(self._shares(problem).bread)
+        # Along a flat direction noise adds up with the square of the path.
         return PATH if edge * PATH <= PATH_OF_EDGE else PATH_OF_EDGE / edge
 
     def _bound(self, problem: Problem, frame: Frame) -> float:
@@ -440,11 +452,13 @@ class InferenceDescent(WhiteningSolver):
         """Return whether a release shows enough records of both classes."""
         if problem.loss.targets != "classes" or centre.released is None:
             return True
+        # Frequency of the rarer class.
         rate = min(float(centre.released.target or 0.0), 1 - float(centre.released.target or 0.0))
         return rate * problem.n_samples >= EVENTS * problem.shape[0] and rate >= EVENTS_OVER_NOISE * centre.released.target_noise
 
     def _shares(self, problem: Problem) -> InferenceShares:
         histogram = self._histogram_share(problem) or MOST_FOR_HISTOGRAM
+        # The steps get what the others leave.
         first = InferenceShares(
             means=0.05 if problem.intercept_scaling else 0.0,
             lengths=histogram,
@@ -512,6 +526,7 @@ def _edge(problem: Problem, most: float) -> float:
 
 def _of_normal(threshold: float) -> tuple[float, float]:
     """Return mean second derivative and mean squared slope of Huber's loss, for standard normal residuals."""
+    # Huber's slope is r within the threshold t and t beyond: E[r^2; |r| < t] + t^2 P(|r| > t), by parts.
     inside, density = 2 * float(ndtr(threshold)) - 1, math.exp(-(threshold**2) / 2) / math.sqrt(2 * math.pi)
     return inside, inside - 2 * threshold * density + threshold**2 * (1 - inside)
 
@@ -525,6 +540,7 @@ def _with_records(problem: Problem, n_samples: int) -> Problem:
 def _signal_undone(unlearned: Unlearned, estimates: np.ndarray, frame: Frame) -> float:
     """Return what the steps leave undone of the raw predictions along their own direction: a root mean square over records."""
     d = frame.geometry.centre.size
+    # Unit vector along the coefficients of the features; raw predictions have the second moment `curvature` in z.
     along = np.append(estimates[:d], np.zeros(len(estimates) - d))
     along /= max(float(np.linalg.norm(along)), 1e-300)
     (squared,) = unlearned.along(along[None], estimates)

@@ -180,6 +180,8 @@ class RescaledGradientDescent(WhiteningSolver):
     def _descend(self, problem: Problem, share: float, frame: Frame, location: Location, ask: Ask) -> np.ndarray:
         """Return the average of the last iterates in the geometry, with shrunk slopes, in units of the spread."""
         n_steps, level, constant = self._steps(problem), _level(problem) or 0.5, slice(problem.n_features, None)
+        # 1. Lengths of the steps fall linearly to 0 and add up to the path. The first `warm` ones go towards the median: raw
+        # predictions are relative to the quantile, so the intercept starts at the median, and moves back with the loss.
         length, path, warm = self._journey(problem, share, frame)
         steps = 2 * path / n_steps * (1 - np.arange(n_steps) / n_steps)
         first, shift = n_steps - max(1, round(TAIL * n_steps)), (location.median - location.centre) / location.spread
@@ -195,9 +197,12 @@ class RescaledGradientDescent(WhiteningSolver):
             theta = (theta - step * gradient) / (1 + step * frame.penalty[:, None])
             if number >= first:
                 average += theta / (n_steps - first)
+        # 2. The derivative of a mean slope is the density of the residuals at the quantile, here over the largest slope, times
+        # the second moment of z. With it, the noise of each step fades in the later ones.
         densities = np.where(np.arange(n_steps) < warm, _density(0.5) / 0.5, _density(level) / problem.loss.lipschitz)
         gains = _gains(steps, densities, frame.curvature, first)
         variances = np.square(gains * (length / (problem.signal_to_noise * math.sqrt(share / n_steps)))).sum(axis=1)
+        # 3. Slopes shrink by the variance that the averaged iterates have from all noise.
         slopes = slice(problem.n_features)
         kept = posterior_factors(average[slopes, 0], variances[slopes], LARGEST_PRIOR / frame.size)
         average[slopes, 0] *= np.maximum(kept, LEAST_KEPT)
@@ -208,8 +213,11 @@ class RescaledGradientDescent(WhiteningSolver):
         largest, usual = frame.geometry.largest_norm, math.sqrt(frame.size)
         if not problem.budget.private:
             return self._given(problem, largest), max(self.path, NOISELESS_PATH), 0
+        # The first step is 2 path / T, at most LARGEST_STEP. Noise sets the path where it is shorter: a raw prediction gathers
+        # path * size / (s share**0.5).
         longest = min(self.path, LARGEST_STEP / 2 * self._steps(problem))
         path = min(longest, TRAVEL * problem.signal_to_noise * math.sqrt(share) / frame.size)
+        # From 0, where noise sets all, to 1, where it does not matter for the weights of rows and for the start.
         ease = min(path / EASY, 1.0)
         length = self._given(problem, min((SHORTER + (1 - SHORTER) * ease) * usual, largest))
         warm = round((WARM_MOST - (WARM_MOST - WARM_LEAST) * ease) * self._steps(problem))
@@ -287,6 +295,7 @@ def _gains(steps: np.ndarray, densities: np.ndarray, curvature: np.ndarray, firs
     """Return the factor of each gradient's noise in the average of the iterates from ``first`` on, per coordinate."""
     reached, gains = np.zeros((2, curvature.size, steps.size))
     for number, (step, density) in enumerate(zip(steps, densities, strict=True)):
+        # A step contracts all earlier errors, and adds its own.
         reached *= (1 - np.minimum(step * density * curvature, 1.0))[:, None]
         reached[:, number] = step
         if number >= first:
@@ -297,11 +306,14 @@ def _gains(steps: np.ndarray, densities: np.ndarray, curvature: np.ndarray, firs
 def _covering(problem: Problem, share: float, coef: np.ndarray, location: Location, ask: Ask) -> np.ndarray:
     """Move the intercept until the wanted share of the targets is below the predictions."""
     level = _level(problem) or 0.5
+    # Robbins and Monro: steps in proportion to the excess of the coverage over the wanted level, over the density there, which
+    # fall with their number.
     unit, moved = location.spread / problem.intercept_scaling, coef.copy()
     noise = math.sqrt(COVERAGE_STEPS / share) / problem.signal_to_noise / 2
     least = min(max(noise, 1 / problem.n_samples), 0.5)  # smaller shares drown in noise: the step is as for this one
     gain, last = COVERAGE_STEP / _density(min(max(level, least), 1 - least)), 0.0
     for number in range(COVERAGE_STEPS):
+        # The sum of signs of prediction - y, over n, is twice the share below the prediction, less 1.
         excess = (1 + float(ask(ResidualSigns(moved))[0]) / problem.n_samples) / 2 - level
         if excess * last < 0 and min(abs(excess), abs(last)) > SIGNIFICANT * noise:
             gain *= NARROWED  # the last step was too long, because the residuals are close together

@@ -277,12 +277,15 @@ class StandardizedGradientDescent(AdaptiveSolver):
     def _schedule(self, problem: Problem) -> Schedule:
         labels, n_steps = labels_query(problem), self._steps(problem)
         steps = ShortenedGradient if self._weighs(problem) else StandardizedGradient
+        # One release with the share s of the squared Gaussian-DP parameter has the noise weight s**-0.5, and T releases that
+        # share s have (T / s)**0.5: the inverse squares of all weights add up to 1.
         clip_norm = problem.clip_norm if problem.clip_norm < math.inf else None
         entries = [
             (1, moments_release(problem, self.moments_share**-0.5)),
             (n_steps, Release(steps, Gaussian(math.sqrt(n_steps / self._steps_share(problem))), clip_norm)),
         ]
         if self._few_passes(problem):
+            # In the order of `_solve`: frequencies, moments, second moment in few passes, steps, calibration.
             entries.insert(1, (1, moment_release(problem, self._whitening_share(problem))))
         if labels is not None:
             weight = self._labels_share(problem) ** -0.5
@@ -335,11 +338,15 @@ class StandardizedGradientDescent(AdaptiveSolver):
     ) -> CoefficientNoise:
         """Return what noise has left in the coefficients, by the curvature that the released scores imply."""
         features = first.standard
+        # 1. The mean second derivative that the steps see, for a row of the usual length: of the records that the clip leaves
+        # alone, or of the bounded loss times the weight of the row.
         cap = descent.clip_norm / math.sqrt(features.usual)
         cap = 0.0 if descent.classes.class_weight else cap  # weights change which records are clipped: curvature counts as 0
         bend_of = partial(weighted_bend, weight=min(2 * cap, 1.0)) if descent.rule.weighted else partial(clipped_bend, cap=cap)
         bend = mean_bend(problem, features, bend_of, average)
+        # 2. Variances at that curvature, of the released coefficients; and those from the noise of the scale.
         of_steps, of_scale = variances_left(problem, features, steps, penalty, bend, average, coef, self.moments_share)
+        # 3. Where the curvature is known, the steps themselves are kept: they give the noise along any direction of the features.
         known = None
         if bend and problem.budget.private and isinstance(steps, NoisySteps):
             found, kept = (float(np.linalg.norm(some[: problem.n_features])) for some in (average, coef))
@@ -352,13 +359,19 @@ class StandardizedGradientDescent(AdaptiveSolver):
         rule = self._rule(problem)
         usual, steepest = features.usual, rule.loss_of_steps(problem.loss).lipschitz
         bound = problem.max_weight * steepest
+        # 1. The path. On a path of length K the noise of a raw prediction grows to K C sqrt(usual) / s, with the signal-to-noise
+        # ratio s and the clip norm C = clip * slope * sqrt(usual). K is such that this is the noise of the rule, and shorter for
+        # unbalanced classes and for signals that noise hides. Gradients are divided by the mean weight of a record.
         faint = min(1.0, problem.signal_to_noise / FAINT) ** 2
         path = faint * rule.noise * classes.balance**rule.balance * problem.signal_to_noise / (rule.clip * steepest * usual)
         path *= classes.mean_weight
+        # 2. The clip norm. Beyond the longest path noise does not limit the fit. Instead of the path the clip norm grows, by the
+        # root of the excess: half of the excess goes to less bias, half to less noise.
         longest = min(rule.longest_path, _longest_step(problem.loss, rule) * self._steps(problem))
         widest = WIDEST_WHITE_CLIP if self._few_passes(problem) else WIDEST_CLIP
         opened = rule.clip * (1.0 if rule.weighted else max(1.0, min(math.sqrt(path / longest), widest / rule.clip)))
         opened = opened if problem.budget.private else math.inf
+        # No row is longer than `largest_norm`, so a larger clip norm would only add noise.
         clip_norm = bound * min(opened * math.sqrt(usual), features.geometry.largest_norm)
         if problem.clip_norm < math.inf:
             clip_norm = problem.clip_norm
@@ -381,6 +394,8 @@ class StandardizedGradientDescent(AdaptiveSolver):
             lengths = first_lengths(problem, classes, sharpness(problem.loss))
             return accelerated(mean_gradient, coef, lengths, ridge, counts, steps.noise)
         falling = not problem.budget.private and problem.loss.smoothness == math.inf  # else the iterates oscillate at a kink
+        # Heavy ball with an implicit step of the ridge penalty. A step with momentum m moves 1 / (1 - m) times as far in the end,
+        # which is what the penalty is multiplied by.
         velocity, average = np.zeros(problem.shape), np.zeros(problem.shape)
         for step in range(n_steps):
             velocity = self.momentum * velocity + mean_gradient(coef)
@@ -393,6 +408,8 @@ class StandardizedGradientDescent(AdaptiveSolver):
 
     def _planned_steps(self, problem: Problem, descent: Descent) -> NoisySteps:
         n_steps, mean_weight = self._steps(problem), descent.classes.mean_weight
+        # T steps of this size make the path, since each step moves 1 / (1 - momentum) times its size in the end. `_planned` takes
+        # the slope of a record of weight 1, and gradients are as long as the largest weight allows.
         step_size = descent.path * (1 - self.momentum) / (n_steps * problem.max_weight)
         if not problem.budget.private:  # nothing is clipped, so the step has to be stable
             stable = 1.5 * (1 + self.momentum) / (problem.max_weight * sharpness(problem.loss) * descent.standard.usual)
@@ -409,6 +426,9 @@ class StandardizedGradientDescent(AdaptiveSolver):
             / (problem.max_weight * descent.classes.mean_weight)
             / (problem.signal_to_noise * math.sqrt(self._steps_share(problem)))
         )
+        # A path K gathers noise of variance K**2 noise**2 per coefficient without curvature, and with it K noise**2 (1 - exp(-2
+        # decay K)) / (2 decay): the second factor K is the time for which an error lasts. Coefficients count with the variance of
+        # their feature, so that `length` and `expected` are variances of raw predictions.
         decay = DECAY * variances + 1e-12
         gathered = variances * descent.path * -np.expm1(-2 * decay * descent.path) / (2 * decay)
         length = float((variances[:, None] * coef[features] ** 2).sum())
@@ -430,6 +450,9 @@ class StandardizedGradientDescent(AdaptiveSolver):
             return 0.0
         if self.labels_share is not None:
             return float(self.labels_share)
+        # With frequencies that differ by m, noise of standard deviation 1 / (s share**0.5) on the difference makes the smaller
+        # class look the larger one with probability Phi(-m s share**0.5). The loss of accuracy, m times that, is at most
+        # WORST_LOSS / (s share**0.5) for every m; the share is that at which this is the tolerated loss.
         per_record, per_budget = TOLERATED
         tolerated = per_record + per_budget / (problem.n_samples * problem.budget.epsilon)
         return min(max((WORST_LOSS / (problem.signal_to_noise * tolerated)) ** 2, LABELS_SHARE), MOST_FOR_LABELS)
@@ -496,6 +519,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         problem = problem.planned
         if not problem.budget.private:
             return NOISELESS
+        # As many steps as the work allows, and where noise hardly limits the fit as many as it takes to forget the start.
         cells = problem.n_samples * (problem.n_stored or problem.n_features) * problem.loss.n_outputs
         affordable = min(max(WORK / cells, FEWEST), MOST)
         further = FURTHER * math.log(max(problem.signal_to_noise / FEW_SUFFICE, 1.0))

@@ -188,6 +188,7 @@ class WhitenedGradientDescent(WhiteningSolver):
         kept = _shrunk(problem, centre, frame, estimates, variances)
         left_in = _variances_left(problem, centre, estimates, kept, left_in)
         explained = _explained(frame, estimates, variances)
+        # Sampling adds the variance that is left of the targets, over n and the curvature, to that of the noise.
         left = _left(0.5 if quantile is None else _spread(quantile, level, frame), explained)
         plausible = plausible + left / (problem.n_samples * np.maximum(frame.curvature, LEAST_CURVATURE))
         for values in (estimates, kept):
@@ -218,9 +219,12 @@ class WhitenedGradientDescent(WhiteningSolver):
         offset[:, problem.n_features :] = centre.targets[:, None]
         noise = np.empty(n_steps)
         theta, iterates, gradients = np.zeros((3, *offset.shape))
+        # Column i of `fading` is what the noise of warm-up step i has become in the iterate at the end of the warm-up.
         bound, fading = clip_norm, (1 - step * curvature)[:, None] ** np.arange(first)[::-1] * step
         for number in range(n_steps):
             if number == first and problem.clip_norm == math.inf and problem.budget.private:
+                # The warm-up explains part of the variance of the targets, so residuals and their gradients are shorter from here
+                # on: the clip norm falls in proportion to the standard deviation that is left.
                 explained = _explained(frame, theta, np.square(fading * noise[:first]).sum(axis=1))
                 usual = clip_norm / (USUAL * math.sqrt(frame.size))
                 bound = clip_norm * math.sqrt(min(max(1 - explained / usual**2, LEAST_SHRUNK), 1.0))
@@ -231,11 +235,15 @@ class WhitenedGradientDescent(WhiteningSolver):
             if number >= first:
                 iterates, gradients = iterates + theta, gradients + gradient
             theta = theta + step * gradient
+        # The averaged iterate plus a damped Newton step with the averaged gradient. The noise of step i enters with the factor in
+        # column i of `gains`.
         finish = 1 / (curvature + DAMPING)
         gains = tail_gains(step, curvature, finish, first, n_steps)
         average = (iterates + finish * gradients) / (n_steps - first)
         steps = TailSteps(step, finish, first, n_steps)
         variances = np.square(gains * noise).sum(axis=1)
+        # Errors over plausible curvatures: for intervals with the squares as they show, and for what is reported as noise with
+        # those that noise does not explain, where clipped gradients have no curvature.
         plausible, clipped = (
             np.array(
                 [steps.plausible_errors(frame.curvature, frame.penalty, noise, row, problem.n_features, share) for row in rows]

@@ -97,6 +97,7 @@ class Coordinates:
         ndarray of shape (block.size,)
             Including the smoothness of the penalty.
         """
+        # v_j = B_j sum_k B_k, or the squared norm of the part if it is below all of them.
         bounds, isotropic = self.bounds[block], self._norm(block) ** 2
         separate = bounds * bounds.sum()
         loss = np.full(block.size, isotropic) if (separate >= isotropic).all() else separate

@@ -57,6 +57,7 @@ class MomentumSolver(Solver):
         clip_norm = problem.clip_norm if problem.clip_norm < math.inf else None
         share = float(self.standardize)
         if isinstance(mechanism, SinglePass):
+            # All releases of a single pass count as one (see `SinglePass`).
             weight = math.sqrt((1 - share) / share)
         else:  # by the central limit theorem, T samples spend as much as q sqrt(T) full-data releases
             weight = math.sqrt((1 - share) / share / n_steps) / getattr(mechanism, "sampling_rate", 1.0)
@@ -75,6 +76,8 @@ class MomentumSolver(Solver):
             return SolverResult(self._descend(problem, batches, kept, plain), len(batches))
         query, share = moments(problem), float(self.standardize)
         features = standard(problem, ask(query), mean_noise(problem, query, share))
+        # The problem in standardised coordinates: rows have their usual norm, and the penalty, which is on unscaled features, is
+        # multiplied by the squares of the scale.
         constant = float(features.geometry.intercept)
         norm, scales = math.sqrt(max(features.usual - constant, LEAST_NORM)), features.geometry.scale[:, None] ** 2
         inner = replace(problem, data_norm=norm, intercept_scaling=constant, alpha=problem.alpha * float(scales.max()))
@@ -98,6 +101,7 @@ class MomentumSolver(Solver):
     ) -> np.ndarray:
         """Return the average of the kept iterates; ``penalized`` is the factor of the penalty on each feature's coefficients."""
         n_steps, expected_size = len(batches), self._expected_size(problem)
+        # Number of steps up to the last one with records.
         moving = 1 + max(step for step, records in enumerate(batches) if records is None or records.size)
         iteration = self._start(problem, n_steps)
         average = np.zeros(problem.shape)

@@ -122,6 +122,7 @@ class VarianceReduction(Solver):
             if settled.step_size == "bb" and past is not None:
                 step_size = barzilai_borwein(problem, snapshot - past[0], gradient - past[1], length / expected, step_size)
             past, average = (snapshot, gradient), np.zeros(problem.shape)
+            # An inner step: the difference brings the snapshot's gradient to the present point.
             for _ in range(length):
                 difference = ask(Difference(problem.loss, coef, snapshot, problem.clip_norm, settings.smoothness))
                 coef = problem.prox(coef - step_size * (difference.reshape(problem.shape) / expected + gradient), step_size)
@@ -184,18 +185,25 @@ class VarianceReduction(Solver):
     def _path(self, problem: Problem, n_epochs: int) -> float:
         """Return the total length of the steps of all epochs."""
         proportions = np.array(self._proportions(n_epochs))
+        # The path is the shortest of three. A path K divides into K * parts over the epochs.
         parts = proportions / proportions.sum()
         signal, size = problem.signal_to_noise, math.prod(problem.shape)
         gathered = math.sqrt(float(np.sum(parts**2 / np.array(fractions_of(n_epochs)))))
+        # 1. A snapshot's noise enters all steps of its epoch: K * parts of it, with the root of its share. Together it must be
+        # bearable.
         by_snapshots = math.sqrt(self.snapshot_share) * bearable_noise(problem) * signal
         by_snapshots /= problem.clip_norm * problem.row_norm * gathered
+        # 2. The noise of differences grows with the distance from the snapshot. Per epoch it must not feed itself: the squared
+        # distance that it makes is at most that for which it is calibrated.
         by_differences = signal * math.sqrt((1 - self.snapshot_share) / (size * parts.max()))
         by_differences /= max(self.difference_clip * problem.smoothness, 1e-300)
+        # 3. With a strong penalty the longest epoch has contracted after such a path, and gains nothing by a longer one.
         by_convexity = LONGEST / max(problem.penalty.strong_convexity * float(parts.max()), 1e-300)
         return min(by_snapshots, by_differences, by_convexity)
 
     def _batch(self, problem: Problem, lengths: tuple[int, ...]) -> float:
         steps = sum(lengths)
+        # By the central limit theorem a rate q has the noise multiplier q sqrt(steps / share) * k / mu; s = mu n / k.
         wanted = MULTIPLIER * math.sqrt((1 - self.snapshot_share) / steps) * problem.signal_to_noise
         affordable = MOST_READ * problem.n_samples * len(lengths) / (2 * steps)
         return max(min(wanted, affordable), SMALLEST_BATCH)

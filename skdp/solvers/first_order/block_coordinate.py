@@ -160,6 +160,7 @@ class BlockCoordinateDescent(Solver):
         sampling, coordinates = self._sampling(problem), Coordinates.of(problem)
         lengths = self._lengths(problem, sampling, coordinates)
         n_steps, size = lengths.n_rounds * lengths.n_inner, _largest(sampling, problem)
+        # The schedule states a clip norm if all blocks have the same one.
         clip_norms = coordinates.clip_norms if size == 1 else np.empty(0)
         if size == problem.shape[0] and isinstance(sampling, (Nice, Blocks)):
             clip_norms = np.array([coordinates.clip_norm(np.arange(size))])
@@ -264,6 +265,7 @@ class BlockCoordinateDescent(Solver):
         if not problem.budget.private:
             n_steps = min(NOISELESS_PASSES * per_pass, MOST_GREEDY if self._greedy else MOST_GIVEN)
             return NOISELESS_ROUNDS, math.ceil(n_steps / NOISELESS_ROUNDS), math.inf
+        # From here on: T and K of the theorems, within what the work allows.
         bearable = facts.convex(problem.signal_to_noise)
         if self._greedy:  # the selections take half of the budget
             bearable = max(bearable / math.sqrt(2), FEWEST_GREEDY)
@@ -298,6 +300,7 @@ def _choose(coordinates: Coordinates, coef: np.ndarray, ask: Ask) -> np.ndarray:
 def _step(coordinates: Coordinates, coef: np.ndarray, block: np.ndarray, factor: float, ask: Ask) -> np.ndarray:
     """Return the coefficients after one step on a block."""
     problem, features = coordinates.problem, block[block < coordinates.problem.n_features]
+    # One over the smoothness of each coordinate, times the factor; the ridge is exact, the l1 part proximal.
     released = ask(BlockGradient(problem.loss, coef, block, coordinates.clip_norm(block))).reshape(block.size, -1)
     steps = (factor / coordinates.smoothness(block))[:, None]
     moved = coef.copy()

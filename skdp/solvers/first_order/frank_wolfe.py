@@ -133,6 +133,8 @@ class FrankWolfe(Solver):
             return NOISELESS
         noise, budget = self._noise(problem, problem.clip_norm * _radius(problem)), problem.budget
         curvature = _curvature(problem) / USUAL
+        # Error after T steps: 2 Gamma / T plus the error of a choice, which is pure * T for sums of epsilons and root * T**0.5
+        # for zCDP. Each T below minimises one of them; the better one is taken.
         pure = max(2 * noise / budget.epsilon, SMALLEST)
         choices = [(_capped(math.sqrt(2 * curvature / pure)), pure, 1.0)]
         if budget.delta > 0:

@@ -137,6 +137,7 @@ class AcceleratedMirrorDescent(Solver):
         state = mirror.start()
         z = y = mirror.point(state)
         for k in range(n_steps):
+            # x between z and y, one release at x, and both updates from it.
             share, step_size = 2 / (k + 2), float(self.step_scale) * (k + 2) / (4 * smoothness)
             x = share * z + (1 - share) * y
             query = Gradient(problem.loss, x.reshape(problem.shape), problem.clip_norm)

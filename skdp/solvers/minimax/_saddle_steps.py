@@ -332,6 +332,8 @@ def mechanism(problem: Problem, count: int, share: float, rate: float) -> Gaussi
     if not problem.budget.private:
         return PoissonGaussian(rate)
     mu, k = gaussian_mu(problem.budget.epsilon, problem.budget.delta), 2 if problem.budget.adjacency == "replace_one" else 1
+    # Squared parameter that each release may spend; solve its formula in the notes for 1 / z^2, and take the cost without
+    # sampling where that is less noise.
     cost = share * mu**2 / count
     sampled = math.asinh(cost / (4 * rate**2)) if k == 2 else math.log1p(cost / rate**2)
     inverse_square = max(sampled, cost / k**2)

@@ -196,6 +196,7 @@ class PrivateDiff(SaddleSolver):
     def _releases(self, problem: MinimaxProblem, settings: SaddleSettings) -> tuple[Release, Release, Release]:
         """Return the releases of a dual gradient, a restart and a difference, with the noise that gives each kind its share."""
         n_restarts, n_differences = self._counts(settings)
+        # Shares of the rounds: of the dual gradients, and in the rest of restarts and differences.
         left, share = 1 - settings.preparation_share, self._restart_share(settings)
         n_primal, n_dual = problem.sizes
 

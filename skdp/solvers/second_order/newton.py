@@ -208,12 +208,14 @@ class Settled:
         weight, start = Gaussian(math.sqrt(self.n_hessians / self.share)), self.curvature(self.problem.start)
         if not self.released:
             return Schedule(((1, gradient), (1, Release(NewtonDirection, weight, None, self.problem.shape[0]))) * self.n_steps)
+        # The last Hessian serves all gradients that are left, so these are one entry.
         hessian, rest = (1, Release(Curvature, weight, start.clip_norm, start.size)), self.n_steps - self.n_hessians
         return Schedule((hessian, (1, gradient)) * (self.n_hessians - 1) + (hessian, (rest + 1, gradient)))
 
     def hessians(self, ask: Ask) -> Step:
         """Return the step with a released Hessian, whose eigenvalues are raised to `FLOOR` times the edge of the noise."""
         order = self.problem.shape[0]
+        # Largest eigenvalue of the noise of a symmetric matrix, sigma sqrt(2 p), over the clip norm.
         edge = self._noise(Curvature, self.n_hessians, self.share) * math.sqrt(2 * order)
         ridge, inverse = self._penalty + self._least_ridge, np.empty((order, order))
 
@@ -234,6 +236,8 @@ class Settled:
 
         def take(step: int, coef: np.ndarray) -> np.ndarray:
             gradient, curvature = self._gradient(coef, ask), self.curvature(coef)
+            # The noise of a direction is M |g| / (ridge (ridge + M)) times its multiplier. The ridge at which it is as wanted
+            # solves ridge**2 + M ridge = M |g| noise; half is M / 2.
             half = curvature.clip_norm / 2
             ridge = math.sqrt(half * half + 2 * half * noise * float(np.linalg.norm(gradient))) - half
             ridges = self._penalty + max(ridge, self._least_ridge)

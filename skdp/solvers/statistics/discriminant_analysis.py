@@ -167,6 +167,7 @@ class DiscriminantAnalysis(Solver):
         :math:`(2 \sum_c \pi_c S_c + \delta \delta^\top)^{-1} \delta` is :math:`u / (2 + (1 - 2 \pi_+ \pi_-) \delta^\top u)` for
         :math:`u = A^{-1} \delta`, by Sherman and Morrison.
         """
+        # 1. The second moment around the mean of the class means, without noise in its eigenvalues, with a floor.
         balance = np.full(2, 0.5) if self.covariance == "balanced" else classes.shares
         centre, difference = balance @ classes.means, classes.means[1] - classes.means[0]
         second_moment = np.tensordot(balance, classes.second_moments, axes=1) - np.outer(centre, centre)
@@ -174,9 +175,11 @@ class DiscriminantAnalysis(Solver):
         values, vectors = np.linalg.eigh(second_moment)
         values = deconvolved(values, edge, LEAST_TRACE)
         sizes = np.maximum(values + self.floor * edge, max(SINGULAR * float(values.max()), 1e-300))
+        # 2. The penalty: over 2 p (1 - p), as the surrogate is, and halved, as the sum of both covariances is.
         if problem.alpha:
             penalty = problem.alpha * geometry.scale**2 / (4 * float(np.prod(classes.shares)))
             sizes, vectors = np.linalg.eigh((vectors * sizes) @ vectors.T + np.diag(penalty))
+        # 3. The difference of the means along each eigenvector, shrunk by its noise.
         along = vectors.T @ difference
         if problem.budget.private:
             largest = 1 / (float(np.prod(balance)) * max(float((values / sizes).sum()), 0.5))
@@ -217,6 +220,7 @@ def _estimates(problem: Problem, joint: ClassMoments, answer: np.ndarray, noise:
     """Return the estimates per class, with released or public frequencies; ``noise`` is that of the release, over n."""
     n = problem.n_samples
     counts, sums, products = joint.parts(answer)
+    # The difference of the counts over 2 n gives the share, as both add up to n; it is at least its noise away from 0 and 1.
     noise_of_share = noise / (joint.count_weight * math.sqrt(2))  # both counts add up to n
     least = min(max(1 / n, noise_of_share), 0.25)
     known = public_rate(problem)

@@ -135,6 +135,7 @@ class SufficientStatistics(Solver):
         """Return the ridge of Algorithm 2 of Wang (2018), with the noise of these releases instead of the paper's."""
         query, order = self._eigenvalue(problem), problem.shape[0]
         noise = _noise(problem, query, EIGENVALUE_SHARE)
+        # A lower bound on the smallest eigenvalue, and an upper one on the norm of the noise of X^T X; the ridge closes the gap.
         surely = max(0.0, smallest - noise * math.sqrt(math.log(6 / problem.budget.delta)))
         entries = _noise(problem, self._joint(problem), self._share)
         return max(0.0, entries * math.sqrt(order * math.log(2 * order**2 / FAILURE)) - surely)
