@@ -139,6 +139,7 @@ class TiltedObjective(Curve):
 
     def scale(self, budget: Budget) -> float:
         """Return the scale of b over C that spends 0.99 of the budget."""
+        # The log-determinant costs kappa; the rest is for the shift of b.
         left = TILT_SHARE * budget.epsilon * (1 - ROUNDING) - self.facts.log_determinant
         if budget.delta == 0:
             return K[budget.adjacency] * (1 + ROUNDING) / left
@@ -203,6 +204,7 @@ class TiltedObjective(Curve):
 
     def _release(self, facts: Minimization, budget: Budget) -> GridGaussian | GridGammaNorm:
         """Return the noise that hides which point of small gradient was found."""
+        # Two points with gradients of at most tau are within 2 tau / Lambda of each other.
         moved, epsilon = 2 * facts.precision / facts.strength, (1 - TILT_SHARE) * budget.epsilon
         if budget.delta == 0:
             return GridGammaNorm.calibrated(

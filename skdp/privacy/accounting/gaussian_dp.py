@@ -111,6 +111,8 @@ def _log_delta(mu: float, epsilon: float) -> float:
 
     ``exp(epsilon) * phi(y) == phi(x)`` for the two arguments below, so delta is ``phi(x) * (mills(x) - mills(y))``.
     """
+    # delta = Phi(-x) - exp(epsilon) Phi(-y). With the density phi, exp(epsilon) phi(y) = phi(x), so both terms are phi(x) times a
+    # Mills ratio. For very negative x the first term is near 1 and loses no digits.
     x, y = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     if x < -20:
         return math.log(ndtr(-x) - math.exp(epsilon + log_ndtr(-y)))

@@ -131,6 +131,8 @@ def selection_epsilon(mechanism: Selection, scale: float) -> float:
 
 def _costs(composition: Composition) -> tuple[float, float]:
     """Return rho of all releases and the sum of their epsilons (finite for selections alone), both at noise scale 1."""
+    # A Gaussian release of weight w has mu = 1 / w and rho = mu^2 / 2; a selection has epsilon0 = 2 / w and rho = epsilon0^2 / 8,
+    # the same.
     rho = (composition.full + math.fsum(count / weight**2 for count, weight in composition.selections)) / 2
     pure = math.inf if composition.full else 2 * math.fsum(count / weight for count, weight in composition.selections)
     return rho, pure

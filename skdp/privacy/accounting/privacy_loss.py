@@ -220,6 +220,7 @@ class Composition:
         for count, rate, multiplier in self.sampled:
             inverse_square = 1 / (multiplier * scale) ** 2
             exponent = min(inverse_square, 700.0)
+            # The chi-squared divergence of the normals that a sample mixes; the loss has about rate**2 times this variance.
             variance = 4 * math.sinh(exponent) if self.adjacency == "replace_one" else math.expm1(exponent)
             total += count * min(rate**2 * variance, K[self.adjacency] ** 2 * inverse_square)
         return math.sqrt(total)
@@ -253,6 +254,7 @@ def _calibrate(composition: Composition, budget: Budget) -> float:
 
     if composition.n_losses > MOST_RELEASES:
         raise ValueError(f"The schedule has {composition.n_losses - 1} subsampled releases; expected at most {MOST_RELEASES}.")
+    # Where a record is hardly ever drawn, delta allows publishing it, and no noise solves the equation.
     drawn = sum(count * rate for count, rate, _ in composition.sampled)
     if drawn <= 2 * budget.delta and not composition.full:
         raise ValueError(
@@ -260,12 +262,15 @@ def _calibrate(composition: Composition, budget: Budget) -> float:
             "expected more steps or larger batches."
         )
     mu = gaussian_mu(budget.epsilon, budget.delta)
+    # Start where the central limit theorem would have it, bracket the root on a coarse grid, and end on the fine one with the
+    # slope of the coarse one.
     limit = brentq(lambda t: math.log(composition.central_limit_mu(math.exp(t)) / mu), -40, 60, xtol=1e-6)
     root, slope = _bracketed_root(functools.partial(excess, points=COARSE), limit)
     for _ in range(MAX_EVALUATIONS):
         left = excess(root, FINE)
         if LEAST_SPENT <= left <= 0:
             return math.exp(root)
+        # Newton's step towards the middle of the accepted range.
         root += (LEAST_SPENT / 2 - left) / slope
     raise PrivacyAccountingError(
         f"The search found no noise that spends epsilon={budget.epsilon!r} at delta={budget.delta!r}; full-data solvers (gd) "
@@ -304,6 +309,7 @@ def _epsilon(composition: Composition, scale: float, budget: Budget, points: int
 
 def _spacing(composition: Composition, scale: float, budget: Budget, points: int) -> float:
     """Return the distance between neighbouring grid points."""
+    # Standard deviation of one of n losses of a composition that is mu-GDP.
     spread = gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(composition.n_losses)
     spacing = spread / COARSE if points == COARSE else max(spread / FINE, min(USUAL, spread / FEWEST))
     return max(spacing, composition.largest_loss(scale) / MOST_POINTS)

@@ -56,6 +56,7 @@ def stopping_epsilon(mu: float, mean: float, delta: float, other_mu: float = 0.0
     float
         An epsilon for which (epsilon, delta)-DP holds.
     """
+    # The two formulas of the module for each order 1 + a; the least epsilon counts.
     a = ORDERS_ABOVE_1
     of_one = np.array([gaussian_delta(mu, math.log1p(1 / x)) for x in a])
     curve = (1 + a) * (mu**2 + other_mu**2) / 2 + mean * of_one + math.log(mean) / a

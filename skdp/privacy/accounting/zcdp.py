@@ -90,6 +90,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         x = math.exp(log_x)
         return _epsilon(x, _rho(x, log_inverse), log_inverse) - epsilon
 
+    # Search over the order 1 + x and not over rho: for each x there is one rho for which it is the best order.
     highest = math.log(math.expm1(min(log_inverse, 700.0)))
     lowest = highest - 1.0
     while excess(lowest) < 0:

@@ -186,6 +186,7 @@ def leaves(bins: Columns, columns: np.ndarray, splits: np.ndarray, part: slice =
     ndarray of int of shape (m,)
         Bit d of the number is the side of split d.
     """
+    # Bit d of the leaf is the side of split d.
     leaf = np.zeros(bins[0][part].size, dtype=np.min_scalar_type((1 << len(columns)) - 1))
     for depth, (column, sides) in enumerate(zip(columns.tolist(), splits, strict=True)):
         first = int(sides.argmax())

@@ -72,10 +72,12 @@ class ColumnCache:
         """
         last, self._coef = self._coef, None  # stays None if an interrupt leaves the predictions half updated
         held, self._held = self._held, None
+        # From scratch at a new shape, after many updates, or where rounding of earlier, larger coefficients would show.
         size = float(np.abs(coef).max(initial=0.0))
         if last is None or last.shape != coef.shape or self._n_read > RENEWAL * coef.shape[0] or self._largest > SHRINKING * size:
             self._raw = np.zeros((self._blocks.n_samples, coef.shape[1]))
             last, self._n_read, self._largest = np.zeros(coef.shape), 0, 0.0
+        # Raw predictions are linear: add the changed columns times the change of their coefficients.
         step = coef - last
         changed = np.flatnonzero(step.any(axis=1))
         self._move(changed[changed < self._blocks.n_features], step, held)
@@ -158,6 +160,7 @@ class ColumnCache:
         groups = groups_of(features)
         if len(groups) == 1:
             return clipped_term(self._read(part, features), constant, residuals, clip_norm)
+        # Two readings of the columns: norms first, then the products with clipped residuals.
         squares = np.full(len(residuals), constant**2)
         for group in groups:
             squares += row_squares(self._read(part, group))
@@ -183,6 +186,7 @@ class ColumnCache:
         squares = np.full(self._blocks.n_samples, constant**2)
         for _, chunk in self._runs(features):
             squares += row_squares(chunk)
+        # The clip needs the norm of a row in the whole block, so that columns are read once before for it.
         inverse_norms, residuals = inverse_norms_of(squares), np.empty_like(raw)
         for part in self._blocks.parts():
             residuals[part] = clip_residuals(slopes(raw[part].copy(), part), inverse_norms[part], clip_norm)

@@ -59,6 +59,7 @@ def products(rows: Any, coef: np.ndarray) -> np.ndarray:
     if coef.shape[1] <= FEW:
         doubled = np.repeat(rows, 2, axis=0) if rows.shape[0] == 1 else rows  # einsum sums a single wide row in another order
         return np.einsum("ij,kj->ik", doubled, np.ascontiguousarray(coef.T))[: rows.shape[0]]
+    # Rows and coefficients get equally many bits, as far as d products of them add up to at most 52 bits.
     bits = (BITS - math.ceil(math.log2(max(rows.shape[1], 1)))) // 2
     return _on_grid(rows, 1, bits) @ _on_grid(coef, 0, bits)
 
@@ -66,6 +67,7 @@ def products(rows: Any, coef: np.ndarray) -> np.ndarray:
 def _on_grid(matrix: np.ndarray, axis: int, bits: int) -> np.ndarray:
     """Round entries to multiples of 2**-bits times the next power of two above the largest entry along the axis."""
     largest = np.maximum(matrix.max(axis=axis, keepdims=True, initial=0.0), -matrix.min(axis=axis, keepdims=True, initial=0.0))
+    # frexp: 2**(e - 1) <= largest < 2**e, so entries are below 2**bits units of 2**(e - bits).
     exponents = np.clip(np.frexp(largest)[1] - bits, -EXTREME, EXTREME)
     rounded = matrix * np.ldexp(1.0, -exponents)
     np.rint(rounded, out=rounded)

@@ -100,6 +100,7 @@ def clipped_sum(
     if not known.all():
         parts = [[Factors(part.left[known], part.right[known], part.constant) for part in added] for added in parts]
         norms, present = norms[known], None if present is None else present[known]
+    # 1 / max(N, C): the caller multiplies the sum by C.
     weights = 1 / np.maximum(norms, max(clip_norm, SHORTEST))
     if present is not None:
         weights *= present
@@ -144,6 +145,8 @@ def differences(here: Sequence[Factors], there: Sequence[Factors]) -> tuple[tupl
         if (one.left.shape, one.right.shape, one.constant) != (other.left.shape, other.right.shape, other.constant):
             raise PrivacyAccountingError("The factors of gradients at two points differ in shape or constant.")
         left = one.left - other.left
+        # Lengths of the two terms (l - l') r' and l' (r - r')'; the squared norm of the sum is |first|^2 + |second|^2 + 2 <first,
+        # second>.
         first = _length(left) * np.hypot(_length(one.right), one.constant)
         if one.right is other.right:
             parts.append((Factors(left, one.right, one.constant),))

@@ -13,6 +13,12 @@ from skdp.privacy.data.summation import BLOCK
 
 __all__ = ["MOST_KNOTS", "STEPS", "PackedBlock", "PackedCategory", "PackedNumber", "PackedRows", "code_of"]
 
+# A code of a number, two bytes: the number of the knot on its left, and how far it is on the way to the next one.
+#    knot  k                k + 1
+#     |    .    .    .    .    |        code = k * STEPS + steps from the knot
+#          left = k   right = steps / STEPS
+# Between two knots value and hats are linear, so numbers per knot (values, hats, sums of residuals) are all that is needed. Codes
+# beyond that of the last knot are cells with an indicator; `further` has the code of the place of each.
 # Bits of the place of a cell between two knots. A choice: cells are rounded by 1/4096 of the gap at most, and those at knots are
 # exact; the other bits hold 32 gaps, of which indicators need some.
 BITS = 11
@@ -115,6 +121,7 @@ class PackedNumber:
 
     def cells(self, codes: np.ndarray) -> NumberCells:
         """Return what the other methods take."""
+        # Cells with an indicator count at the place that `further` names, and are remembered with the number of their indicator.
         there, kinds, last = None, None, (self.knots.size - 1) * STEPS
         if self.further.size:
             there = np.flatnonzero(codes > last)
@@ -127,6 +134,8 @@ class PackedNumber:
         """Yield features and values of each cell."""
         yield self.first, self._between(self.values, cells)
         if len(self.hats):
+            # In each gap at most two hats are not 0: numbers `lower` and `lower + 1`, the last that rises to the right end and
+            # the next.
             gaps = np.arange(self.knots.size)
             ends = np.minimum(gaps + 1, self.knots.size - 1)
             lower = np.clip(len(self.hats) - 1 - (self.hats[::-1] > 0).argmax(axis=0), 1, None)[ends] - 1
@@ -140,6 +149,7 @@ class PackedNumber:
 
     def add_products(self, cells: NumberCells, coef: np.ndarray, total: np.ndarray) -> None:
         """Add to ``total``, of shape (m,), the products with coefficients of shape (n_features,)."""
+        # Value and hats together are one function that is linear between knots, with these numbers at the knots.
         own = self.values * coef[self.first]
         if len(self.hats):
             own += coef[self._hats] @ self.hats
@@ -155,6 +165,7 @@ class PackedNumber:
         addition per knot beside those in its block. `skdp.privacy.data.summation.ADDITIONS` has room for them: a table in memory
         has less than 16**5 chunks, which leaves three of its levels.
         """
+        # A cell at the share r between two knots gives 1 - r of its residual to the left one, and r to the right one.
         later = residuals * cells.right
         sums = np.bincount(cells.left, residuals - later, self.knots.size)
         sums[1:] += np.bincount(cells.left, later, self.knots.size)[:-1]
@@ -171,6 +182,7 @@ class PackedNumber:
         Half a step is added, so that a cell at an edge is above it, as it is where a prediction bins it.
         """
         cells = self.cells(self.codes)
+        # One bin per code, not per cell; then the cells look their bins up.
         half = np.append(np.diff(self.knots), 0.0)[cells.left] * ((1 + ROUNDING) / (2 * STEPS))
         places = np.clip((self._between(self.knots, cells) + half + 1) / 2, 0.0, 1.0)
         found = NEXT_EDGE[(places * FINEST + ROUNDING).astype(np.intp)]
@@ -256,6 +268,7 @@ class PackedRows:
             for features, entries in column.entries(cells):
                 indices[:, place], data[:, place] = features, entries
                 place += 1
+        # Each row has as many entries, some of them 0, so the offsets are multiples of that number.
         rows = sparse.csr_matrix((n_rows, self.shape[1]))
         rows.data, rows.indices = data.ravel(), indices.ravel()
         rows.indptr = np.arange(0, data.size + 1, self.n_stored, dtype=np.int32 if data.size < 2**31 else np.int64)
@@ -274,6 +287,7 @@ class PackedRows:
         """Return the sum of the squares of the features of each row, times sizes of shape (n_features,); unpacks no row."""
         total = np.zeros(self.shape[0])
         for column, codes in zip(self.columns, self._given(), strict=True):
+            # Squares of all codes of the column, and then a look-up per cell.
             of_codes = sum(sizes[features] * np.square(found) for features, found in column.entries(column.cells(column.codes)))
             for part in runs(total.size):
                 total[part] += np.take(of_codes, codes[part])

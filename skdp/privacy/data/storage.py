@@ -166,6 +166,7 @@ class Storage:
         Their width depends on public facts only. If it depended on the number of stored entries, one record could change the
         order in which the raw predictions of all other records are summed, and so their rounding.
         """
+        # As many cells as a block of rows: width * n_samples = BLOCK * n_features.
         width = max(1, BLOCK * self.n_features // self.n_samples)
         for start in range(0, self.n_features, width):
             stop = min(start + width, self.n_features)
@@ -354,6 +355,7 @@ def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, lim
         The sum.
     """
     with np.errstate(all="ignore"):  # 0 times infinity is NaN, so the row is not plain
+        # No product |x_j r| of the row exceeds its limit c_j if max |r| max |x_j| / c_j <= 1.
         plain = np.abs(residuals).max(axis=1, initial=0.0) * largest <= 1
     total = block.T @ np.where(plain[:, None], residuals, 0.0)
     others = np.flatnonzero(~plain)
@@ -361,6 +363,7 @@ def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, lim
     for start in range(0, others.size, max(1, step)):
         rows = others[start : start + step]
         part, ones = block[rows], np.ones(rows.size)
+        # Other rows: clip products, then sum over the rows by a product with ones.
         for output in range(residuals.shape[1]):
             products = scaled(part, residuals[rows, output])
             entries, bounds = (products.data, of_entries(products, limits)) if sparse.issparse(products) else (products, limits)
@@ -412,6 +415,8 @@ def _whitened_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, s
     if blocks.by_column:
         raise ValueError("A matrix as scale needs a table stored by rows; expected by_row=True.")
     squares = np.zeros(blocks.n_samples)
+    # Products may be rounded up to this much of the norms of both factors; the norm is raised by it, so that it is never too
+    # small and the clip holds.
     error = 2 * (blocks.n_features + 8) * 2.0**-53 * float(np.linalg.norm(scale))  # bound for a product, over the row's norm
     for part in blocks.parts():
         block = dense(scaled(blocks.rows(part), scales[part]))
@@ -421,6 +426,8 @@ def _whitened_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, s
 
 
 def _sparse_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    # sum_j s_j^2 (x_j - m_j)^2 = sum_j s_j^2 x_j^2 - 2 sum_j s_j^2 m_j x_j + sum_j s_j^2 m_j^2, where the first two sums read
+    # stored entries alone. `error` covers the digits that cancel, so that the result is never below the true square.
     sizes, shift = np.square(scale), float(np.sum(np.square(scale * centre)))
     error = 4 * (blocks.n_features + 8) * 2.0**-53
     lost = blocks.n_features * 2.0**-1022 * float(sizes.max(initial=0.0))  # bound for the underflow of squares

@@ -79,6 +79,9 @@ class TreeSum:
     """
 
     def __init__(self, length: int, first: int = 0) -> None:
+        #  level 1            node                  ..    of 16 nodes of level 0, and so on
+        #  level 0     node        node        node ..    of 16 chunks; one open node per level, which closes with its 16th child
+        #  chunks    c c .. c    c c .. c    c c    ..    from left to right; a chunk is a sum of blocks
         self._length, self._rows = length, 0
         self._chunk: np.ndarray | None = None
         # per level, from the chunks up: the open node, and which child of its parent comes next
@@ -115,6 +118,7 @@ class TreeSum:
         node, place = self._nodes[level], self._places[level]
         self._places[level] = (place + 1) % FAN_IN
         if node is None and place:
+            # The parent began before this run of chunks: `extend` adds the node to it.
             self._loose.append((level, term))
             return
         node = term if node is None else np.add(node, term, out=node)

@@ -282,6 +282,7 @@ class TrainingData(PrivateData):
         if self._view is None or not (np.array_equal(self._view[0], centre) and np.array_equal(self._view[1], scale)):
             view, constant = self._copied(), 1.0 if self._intercept_scaling else 0.0
             with np.errstate(all="ignore"):
+                # Only the norms change: 1 / ||z|| for the clip, with the 1 of the intercept.
                 norms = standardized_squares(self._blocks, self._scales, centre, scale)
                 norms += constant
                 np.sqrt(norms, out=norms)
@@ -573,6 +574,8 @@ class TrainingData(PrivateData):
         sample, length = self._blocks.sample, self._chunk_rows
         if sample is None or not sample.size or self.n_samples <= length:
             return query.partial(self)
+        # Cut the sample where chunks of the table end. A chunk without a record in the sample adds zeros, as its place in the
+        # tree follows from the table.
         table, total = self._whole or self, TreeSum(length)
         ends = np.searchsorted(sample, np.arange(length, self.n_samples + length, length)).tolist()
         parts = [sample[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
@@ -598,6 +601,7 @@ class TrainingData(PrivateData):
         raw = np.zeros((self.n_samples, coef.shape[1]))
         for columns, chunk in self._blocks.columns():
             raw += chunk @ coef[columns]
+        # The residuals overwrite the raw predictions, block by block.
         residuals, intercept = raw, np.zeros((1, 1))
         for part in self._blocks.parts():
             block, term = self._residuals(kernel, raw[part], coef, part)
@@ -610,6 +614,7 @@ class TrainingData(PrivateData):
     def _residuals(self, kernel: Kernel, raw: np.ndarray, coef: np.ndarray, part: Part) -> tuple[np.ndarray, np.ndarray]:
         """Return residuals of one block times the row scales, and the intercept's row of the sum (none without intercept)."""
         records, constant = self._records(part), self._intercept_scaling
+        # sum_i scale_i x_i r_i': rows are never scaled, their raw predictions and residuals are.
         residuals = kernel(self._clipped(raw, coef, part), records)
         if records.present is not None:
             residuals *= records.present[:, None]
@@ -672,6 +677,7 @@ class TrainingData(PrivateData):
     def _clip(self) -> None:
         with np.errstate(all="ignore"):
             norms, longest = row_norms(self._blocks), self._data_norm
+            # Rows x become s x with s = min(1, R / ||x||); with the constant k of the intercept their norm is hypot(s ||x||, k).
             self._scales = longest / np.maximum(norms, longest)  # 0 if the squared norm overflowed
             np.hypot(np.minimum(norms, longest, out=norms), self._intercept_scaling, out=norms)
             self._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)

@@ -68,6 +68,8 @@ def gaussian_cover(composition: Composition, budget: Budget, slack: float) -> fl
     if not composition.sampled:
         selections = [count * selection_cover(2 / weight) ** 2 for count, weight in composition.selections]
         return math.sqrt(math.fsum([composition.full, *selections]))
+    # The largest epsilon at which the slack alone does not cover delta; beyond it nothing is to be shown. Then the least mu whose
+    # curve is above all that is needed, by bisection.
     distribution, error = composition.losses(1.0, budget)
     if slack <= 2 * error:
         return math.inf
@@ -76,6 +78,7 @@ def gaussian_cover(composition: Composition, budget: Budget, slack: float) -> fl
         return math.inf
     epsilons = np.linspace(0.0, max(largest, 1e-6), POINTS)
     needed = np.asarray(distribution.get_delta_for_epsilon(epsilons)) + error - slack
+    # Double mu until it covers, then bisect in logarithms; `high` always covers.
     low, high = 1e-12, 1.0
     while not _covers(high, slack, epsilons, needed):
         low, high = high, 2 * high

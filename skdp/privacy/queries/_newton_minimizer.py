@@ -53,6 +53,7 @@ def minimize(
     point = np.zeros(size)
     slope, waiting = gradient(point), 0
     while not np.linalg.norm(slope) <= enough:
+        # Newton, until no shortened step helps; then some steps of gradient descent, and Newton again.
         better = None if waiting else _damped(gradient, point, slope, newton(point, slope))
         if better is None:
             point = point - step * slope

@@ -104,6 +104,7 @@ class Minimization:
 
     def _error(self, norm: float) -> float:
         """Return a bound on the float64 error of the gradient at every w of the given norm."""
+        # Rounding of residuals; of raw predictions, which the slope passes on; of the sum; and of the terms without records.
         by_records = self.n_samples * (
             self.clip_norm * 24 * ROUNDOFF + self.smoothness * (self.size + 8) * ROUNDOFF * norm  # residuals; raw predictions
         )

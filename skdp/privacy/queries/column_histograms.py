@@ -173,6 +173,7 @@ class FineBins:
 
     def __call__(self, values: np.ndarray) -> np.ndarray:
         """Return the bin of each number; numbers outside the limits and missing ones get the number of bins."""
+        #  low |  |  |  |  |  |  |  |  | high        even bins, and after them one bin for each integer in between
         inside = (values >= self.low) & (values <= self.high)  # NaN is not
         values = np.where(inside, values, self.low)
         share = (values - self.low) / (self.high - self.low)
@@ -191,6 +192,7 @@ def contribution(n_columns: int, target: bool) -> float:
 
 def octave_bins(values: np.ndarray) -> np.ndarray:
     """Return the bin of each number: by sign and binary exponent, for 0, or for a missing one."""
+    #  -2^60 .. -2^-60 |  0 | 2^-60 .. 2^60 | missing       places 0 .. OCTAVES - 1, OCTAVES, OCTAVES + 1 .. 2 OCTAVES, last
     exponents = np.where(np.isinf(values), HIGHEST, np.frexp(values)[1])
     steps = np.clip(exponents, LOWEST, HIGHEST).astype(np.intp) - LOWEST
     places = np.where(values > 0, OCTAVES + 1 + steps, np.where(values < 0, OCTAVES - 1 - steps, OCTAVES))

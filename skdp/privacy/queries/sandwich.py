@@ -100,6 +100,7 @@ class Bread(NonNegativeQuery):
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the sum in standardised coordinates as a half-vector."""
+        # z z' = T' (x, 1) (x, 1)' T: map the columns, then the rows.
         half = self.geometry.from_rows(square(total))
         return half_vector(self.geometry.from_rows(half.T))
 

@@ -122,6 +122,7 @@ class ScoreCounts(CountQuery):
             counts = rows.histogram(self._cells, self.n_groups * self.n_classes * BINS).reshape(-1, BINS)
         else:
             counts = rows.score_counts(self.coef, LIMIT, BINS)
+        # A cut in hundredths is a place on the grid of 601 numbers, whose middle is 0.
         starts = np.array([0, *(cut + BINS // 2 for cut in self.cuts)])
         return np.add.reduceat(counts, starts, axis=1).ravel()
 
@@ -184,6 +185,10 @@ def tree(size: int) -> np.ndarray:
     ndarray of shape (size, size)
         Entries of -1, 0 and 1.
     """
+    #  size 4:   1  1  1  1     the number of all
+    #            1  1 -1 -1     lower half less upper half
+    #            1 -1  0  0     the same in each half
+    #            0  0  1 -1
     matrix = np.ones((1, 1))
     while len(matrix) < size:
         matrix = np.vstack([np.kron(matrix, [1.0, 1.0]), np.kron(np.eye(len(matrix)), [1.0, -1.0])])

@@ -71,6 +71,7 @@ class SecondMoment(NonNegativeQuery):
         """Return the centred sum as a half-vector."""
         total, centre = square(total), self.geometry.centre
         if self.geometry.intercept:
+            # sum w (x - m)(x - m)' from the sums of w x x', w x and w, the last column of the sum with the constant 1.
             shift, weight = total[:-1, -1], total[-1, -1]
             total = total[:-1, :-1] - np.outer(shift, centre) - np.outer(centre, shift) + weight * np.outer(centre, centre)
         relative = self.geometry.scale / self._largest_scale
