@@ -9,13 +9,7 @@ from scipy import sparse
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data_validation import (
-    Facts,
-    SeveralTargets,
-    TargetReader,
-    number_of_targets,
-    quoting_no_data,
-)
+from skdp._data_validation import Facts, SeveralTargets, TargetReader, number_of_targets, quoting_no_data
 from skdp._progress import with_callbacks
 from skdp._table_types import is_lazy
 from skdp._validation import LARGEST, SMALLEST, check_bounds, check_scale, shown

@@ -1,6 +1,7 @@
 """Plot the coefficients of a model fitted for inference, with the noise part and the whole of their intervals."""
 
 import textwrap
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ MOST_TICKS = 7  # of an axis of ratios; where these are more, only some are labe
 FEWER_TICKS = 0.01, 0.1, 0.5, 0.7, 1, 1.5, 2, 3, 10, 100
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CoefficientDisplay:
     """Plot coefficients with their confidence intervals, one per line.
 
@@ -58,20 +60,14 @@ class CoefficientDisplay:
     **Privacy.** Everything in the plot follows from releases, so plotting costs no privacy.
     """
 
-    def __init__(
-        self,
-        *,
-        names: Any,
-        estimate: np.ndarray,
-        confidence: np.ndarray,
-        noise: np.ndarray,
-        estimable: np.ndarray,
-        level: float,
-        odds: bool,
-        event: Any = None,
-    ) -> None:
-        self.names, self.estimate, self.confidence, self.noise = list(names), estimate, confidence, noise
-        self.estimable, self.level, self.odds, self.event = estimable, level, odds, event
+    names: Any
+    estimate: np.ndarray
+    confidence: np.ndarray
+    noise: np.ndarray
+    estimable: np.ndarray
+    level: float
+    odds: bool
+    event: Any = None
 
     @classmethod
     def from_estimator(
@@ -148,19 +144,16 @@ class CoefficientDisplay:
         labels = [
             f"{label} (against {references[n]})" if n in references else label for n, label in zip(chosen, labels, strict=True)
         ]
-        ends = (np.column_stack([found.lower, found.upper]) for found in (whole, noise))
-        confidence, of_noise = ends
-        display = cls(
+        return cls(
             names=labels,
             estimate=whole.estimate,
-            confidence=confidence,
-            noise=of_noise,
+            confidence=np.column_stack([whole.lower, whole.upper]),
+            noise=np.column_stack([noise.lower, noise.upper]),
             estimable=whole.estimable,
             level=float(level),
             odds=odds,
             event=whole.event,
-        )
-        return display.plot(ax)
+        ).plot(ax)
 
     def plot(self, ax: Any = None) -> "CoefficientDisplay":
         """Draw.

@@ -1,5 +1,6 @@
 """Plot how the budget of a data set was spent, charge by charge."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ COLOURS = ("#1f5fa8", "#d9822b", "#3c8c5a", "#8a4fa3", "#666666")
 RED, GREY = "#c0392b", "#999999"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BudgetTimelineDisplay:
     """Plot the spent epsilon of a ledger after each charge, and its ceiling.
 
@@ -40,8 +42,11 @@ class BudgetTimelineDisplay:
     skdp.PrivacyLedger : Record the charges that are shown here.
     """
 
-    def __init__(self, *, spent: np.ndarray, labels: list[str], times: list[str], epsilon: float, delta: float) -> None:
-        self.spent, self.labels, self.times, self.epsilon, self.delta = spent, labels, times, epsilon, delta
+    spent: np.ndarray
+    labels: list[str]
+    times: list[str]
+    epsilon: float
+    delta: float
 
     @classmethod
     def from_ledger(cls, ledger: Any, *, ax: Any = None) -> "BudgetTimelineDisplay":
@@ -60,14 +65,13 @@ class BudgetTimelineDisplay:
             The drawing.
         """
         entries = ledger.entries
-        display = cls(
+        return cls(
             spent=np.array(ledger.spent_after_each),
             labels=[entry.spending.estimator for entry in entries],
             times=[entry.time for entry in entries],
             epsilon=ledger.epsilon,
             delta=ledger.delta,
-        )
-        return display.plot(ax=ax)
+        ).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> "BudgetTimelineDisplay":
         """Draw one step per charge and the ceiling.

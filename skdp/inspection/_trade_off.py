@@ -1,5 +1,6 @@
 """Plot the error rates of an attack, and the error rates that the claim forbids."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ from skdp._plots import axes_or_new
 __all__ = ["TradeOffDisplay"]
 
 BLUE, RED, DARK = "#1f5fa8", "#c0392b", "#333333"
+VIEWS = {"transcript": "releases", "final": "final model"}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TradeOffDisplay:
     """Plot the false negative rate of an attack against its false positive rate.
 
@@ -43,21 +46,14 @@ class TradeOffDisplay:
     skdp.audit.audit : Run the attack that is shown here.
     """
 
-    def __init__(
-        self,
-        *,
-        false_positive_rate: np.ndarray,
-        false_negative_rate: np.ndarray,
-        permitted: np.ndarray,
-        epsilon: float,
-        delta: float,
-        point: tuple[float, float],
-        bound: float,
-        view: str,
-    ) -> None:
-        self.false_positive_rate, self.false_negative_rate = false_positive_rate, false_negative_rate
-        self.permitted, self.epsilon, self.delta = permitted, epsilon, delta
-        self.point, self.bound, self.view = point, bound, view
+    false_positive_rate: np.ndarray
+    false_negative_rate: np.ndarray
+    permitted: np.ndarray
+    epsilon: float
+    delta: float
+    point: tuple[float, float]
+    bound: float
+    view: str
 
     @classmethod
     def from_audit(cls, result: Any, *, view: str | None = None, ax: Any = None) -> "TradeOffDisplay":
@@ -80,7 +76,7 @@ class TradeOffDisplay:
         bound = result.bounds[0] if view is None else result.bound(view)
         positive, negative = result.error_rates(bound.view)
         grid = np.linspace(0.0, 1.0, 1001)
-        display = cls(
+        return cls(
             false_positive_rate=positive,
             false_negative_rate=negative,
             permitted=np.stack([grid, result.trade_off(bound.view, grid)]),
@@ -89,8 +85,7 @@ class TradeOffDisplay:
             point=(bound.false_positive_rate, bound.false_negative_rate),
             bound=bound.epsilon,
             view=bound.view,
-        )
-        return display.plot(ax=ax)
+        ).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> "TradeOffDisplay":
         """Draw the curve of the attack, what the claim forbids, and the point of the bound.
@@ -112,29 +107,15 @@ class TradeOffDisplay:
         """
         ax = axes_or_new(ax, (5.6, 5.2))
         self.ax_, self.figure_ = ax, ax.figure
-        self._draw_claim()
-        self._draw_attack()
+        claim = f"forbidden by the claim, $\\varepsilon$ = {self.epsilon:g}, $\\delta$ = {self.delta:g}"
+        ax.fill_between(*self.permitted, color=RED, alpha=0.2, linewidth=0, label=claim)
+        ax.plot([0, 1], [1, 0], color=DARK, linewidth=1, linestyle=":", label="guessing")
+        rates, observed = (self.false_positive_rate, self.false_negative_rate), "attack, as observed (the circle decides)"
+        (self.line_,) = ax.plot(*rates, color=BLUE, linewidth=2, label=observed)
+        bound = f"confidence bound, $\\varepsilon$ ≥ {self.bound:.3g}"
+        ax.plot(*self.point, "o", color=BLUE, markersize=8, markerfacecolor="white", markeredgewidth=2, label=bound)
         ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title=f"Attack on the {VIEWS[self.view]}")
         ax.set(xlabel="false positive rate", ylabel="false negative rate")
         ax.spines[["top", "right"]].set_visible(False)
         ax.legend(loc="upper right", frameon=False)
         return self
-
-    def _draw_claim(self) -> None:
-        label = f"forbidden by the claim, $\\varepsilon$ = {self.epsilon:g}, $\\delta$ = {self.delta:g}"
-        self.ax_.fill_between(*self.permitted, color=RED, alpha=0.2, linewidth=0, label=label)
-        self.ax_.plot([0, 1], [1, 0], color=DARK, linewidth=1, linestyle=":", label="guessing")
-
-    def _draw_attack(self) -> None:
-        (self.line_,) = self.ax_.plot(
-            self.false_positive_rate,
-            self.false_negative_rate,
-            color=BLUE,
-            linewidth=2,
-            label="attack, as observed (the circle decides)",
-        )
-        label = f"confidence bound, $\\varepsilon$ ≥ {self.bound:.3g}"
-        self.ax_.plot(*self.point, "o", color=BLUE, markersize=8, markerfacecolor="white", markeredgewidth=2, label=label)
-
-
-VIEWS = {"transcript": "releases", "final": "final model"}

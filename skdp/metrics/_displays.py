@@ -1,5 +1,6 @@
 """Plot the ROC curve, the calibration curve and the confusion matrix that follow from a private evaluation."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +19,7 @@ BLUE, PALE, GREY = "#1f5fa8", "#9dbfe3", "#777777"
 SIZE = (4.6, 4.4)  # inches
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RocCurveDisplay:
     """Plot the ROC curve of a private evaluation, with a band.
 
@@ -54,19 +56,13 @@ class RocCurveDisplay:
     not of the whole curve.
     """
 
-    def __init__(
-        self,
-        *,
-        fpr: np.ndarray,
-        tpr: np.ndarray,
-        fpr_interval: np.ndarray,
-        tpr_interval: np.ndarray,
-        thresholds: np.ndarray,
-        roc_auc: tuple[float, float, float],
-        level: float,
-    ) -> None:
-        self.fpr, self.tpr, self.fpr_interval, self.tpr_interval = fpr, tpr, fpr_interval, tpr_interval
-        self.thresholds, self.roc_auc, self.level = thresholds, roc_auc, level
+    fpr: np.ndarray
+    tpr: np.ndarray
+    fpr_interval: np.ndarray
+    tpr_interval: np.ndarray
+    thresholds: np.ndarray
+    roc_auc: tuple[float, float, float]
+    level: float
 
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation, *, ax: Any = None) -> "RocCurveDisplay":
@@ -95,10 +91,11 @@ class RocCurveDisplay:
         rates = []
         for label in (0, 1):
             of_class = np.outer([label == 0, label == 1], np.ones(size))
-            found = np.array([table.ratio(of_class * (np.arange(size) >= k), of_class, _both(evaluation)) for k in inner])
+            both = (1 + evaluation.level) / 2  # level of each of two intervals that hold at once with that of the evaluation
+            found = np.array([table.ratio(of_class * (np.arange(size) >= k), of_class, both) for k in inner])
             rates.append(np.vstack([np.zeros(3), found, np.ones(3)]))
         steady = [isotonic_regression(np.nan_to_num(rate[:, 0], nan=0.5), y_min=0.0, y_max=1.0) for rate in rates]
-        display = cls(
+        return cls(
             fpr=steady[0],
             tpr=steady[1],
             fpr_interval=rates[0][:, 1:],
@@ -106,8 +103,7 @@ class RocCurveDisplay:
             thresholds=np.concatenate([[np.inf], expit(table.edges[inner]), [0.0]]),
             roc_auc=table.auc(evaluation.level),
             level=evaluation.level,
-        )
-        return display.plot(ax)
+        ).plot(ax)
 
     def plot(self, ax: Any = None) -> "RocCurveDisplay":
         """Draw.
@@ -140,6 +136,7 @@ class RocCurveDisplay:
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CalibrationDisplay:
     """Plot the share of the second class against its predicted probability, from a private evaluation, with intervals.
 
@@ -178,18 +175,12 @@ class CalibrationDisplay:
     the middle. Probabilities are clipped to those of the log-odds from -6 to 6.
     """
 
-    def __init__(
-        self,
-        *,
-        prob_true: np.ndarray,
-        interval: np.ndarray,
-        prob_pred: np.ndarray,
-        ranges: np.ndarray,
-        level: float,
-        pos_label: Any = None,
-    ) -> None:
-        self.prob_true, self.interval, self.prob_pred, self.ranges, self.level = prob_true, interval, prob_pred, ranges, level
-        self.pos_label = pos_label
+    prob_true: np.ndarray
+    interval: np.ndarray
+    prob_pred: np.ndarray
+    ranges: np.ndarray
+    level: float
+    pos_label: Any = None
 
     @classmethod
     def from_evaluation(cls, evaluation: Evaluation, *, n_bins: int = 10, ax: Any = None) -> "CalibrationDisplay":
@@ -230,15 +221,14 @@ class CalibrationDisplay:
             ranges.append(expit(table.edges[[start, stop]]))
             means.append(np.average(expit(table.middles[start:stop]), weights=smooth.sum(axis=0)[start:stop] + 1e-9))
         shares = np.array(found).reshape(-1, 3)
-        display = cls(
+        return cls(
             prob_true=shares[:, 0],
             interval=shares[:, 1:],
             prob_pred=np.array(means),
             ranges=np.array(ranges).reshape(-1, 2),
             level=evaluation.level,
             pos_label=evaluation.classes[1],
-        )
-        return display.plot(ax)
+        ).plot(ax)
 
     def plot(self, ax: Any = None) -> "CalibrationDisplay":
         """Draw.
@@ -271,6 +261,7 @@ class CalibrationDisplay:
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ConfusionMatrixDisplay:
     """Plot the confusion matrix of a private evaluation, with the interval of each cell.
 
@@ -306,11 +297,11 @@ class ConfusionMatrixDisplay:
     Fieller's intervals. A cell whose interval is wider than half of all has no value.
     """
 
-    def __init__(
-        self, *, confusion_matrix: np.ndarray, interval: np.ndarray, display_labels: Any, normalize: str | None, level: float
-    ) -> None:
-        self.confusion_matrix, self.interval, self.display_labels = confusion_matrix, interval, display_labels
-        self.normalize, self.level = normalize, level
+    confusion_matrix: np.ndarray
+    interval: np.ndarray
+    display_labels: Any
+    normalize: str | None
+    level: float
 
     @classmethod
     def from_evaluation(
@@ -348,14 +339,13 @@ class ConfusionMatrixDisplay:
         if len(labels) != len(table.counts):
             raise ValueError(f"{len(labels)} display labels; expected {len(table.counts)}.")
         found = table.confusion_matrix(evaluation.level, normalize)
-        display = cls(
+        return cls(
             confusion_matrix=found[:, :, 0],
             interval=found[:, :, 1:],
             display_labels=labels,
             normalize=normalize,
             level=evaluation.level,
-        )
-        return display.plot(ax)
+        ).plot(ax)
 
     def plot(self, ax: Any = None) -> "ConfusionMatrixDisplay":
         """Draw.
@@ -399,11 +389,6 @@ def _table(evaluation: Any, several: bool = False) -> NoisyTable:
         classifier = "a classifier" if several else "a classifier of two classes"
         raise TypeError(f"{type(evaluation).__name__}; expected what skdp.metrics.evaluate returned for {classifier}.")
     return table
-
-
-def _both(evaluation: Evaluation) -> float:
-    """Level of each of two intervals that hold at once with the level of the evaluation."""
-    return (1 + evaluation.level) / 2
 
 
 def _axes(display: Any, ax: Any, n_classes: int = 2) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from skdp._data_validation import quoting_no_data
+from skdp._docstrings import fill_docstring
 from skdp._validation import shown
 from skdp.metrics._definition import ClassMetric, ErrorMetric, MetricDefinition
 from skdp.metrics._error_kind import ErrorMoments, check_bounds
@@ -18,96 +19,6 @@ from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.errors import silently
 
 __all__ = ["score_function"]
-
-TEXT = """Estimate {what} on sensitive test records, with differential privacy for these.
-
-{releases}
-
-Parameters
-----------
-{records}
-epsilon, delta : float
-    Budget of this call. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
-adjacency : {{"replace_one", "zero_out"}}, default="replace_one"
-    Which tables of test records are neighbours.
-level : float, default=0.95
-    Coverage of the confidence interval.
-{parameters}
-random_state : int, Generator, RandomState or None, default=None
-    Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
-
-Returns
--------
-Metric
-    {estimate}
-
-Raises
-------
-TypeError, ValueError
-    {errors} Nothing is charged then.
-BudgetExceededError
-    If an active ledger has too little left.
-
-See Also
---------
-evaluate : Several metrics for one budget. Its notes state the guarantee and how intervals are computed.
-sklearn.metrics.{twin} : The exact score.
-
-Examples
---------
->>> import numpy as np
->>> from skdp.metrics import {name}
->>> rng = np.random.default_rng(0)
-{example}
->>> bool(found.low < float(found) < found.high)
-True
-"""
-OF_CLASSES = {
-    "releases": """\
-Each call makes the best release for this score and charges the active ledgers. `evaluate` computes several metrics from one
-release.""",
-    "records": """\
-y_true : array-like of shape (n_samples,)
-    Labels of the test records.
-y_score : array-like of shape (n_samples,) or (n_samples, 2)
-    Predicted probabilities of the second class, or of both classes, by a public model. Numbers outside [0, 1] count as the nearer
-    end, and nan as 1/2: an error would reveal a record.""",
-    "parameters": """\
-classes : sequence of two labels, default=(0, 1)
-    The classes, which are public; the second is the positive one.
-noise : {"auto", "laplace", "gaussian"}, default="auto"
-    Kind of noise, as of `evaluate`.""",
-    "estimate": "The estimate with its interval; ``float`` returns the estimate. It is nan if the interval is wider than 0.5.",
-    "errors": "For parameters or labels that are not valid, or scores of another shape.",
-    "example": """\
->>> p = rng.random(20_000)
->>> y = (rng.random(20_000) < p).astype(int)
->>> found = {name}(y, p, epsilon=1.0)""",
-}
-OF_ERRORS = {
-    "releases": """\
-Each call releases sums of errors and charges the active ledgers. `evaluate` computes several metrics from one release, for the
-budget of one of these functions.""",
-    "records": """\
-y_true : array-like of shape (n_samples,)
-    Targets of the test records.
-y_pred : array-like of shape (n_samples,)
-    Predictions of a public model. One that is not finite has the largest error that counts.""",
-    "parameters": """\
-error_bound : float or None, default=None
-    Absolute errors beyond this public number count as this number. None finds a bound within the budget.
-target_bounds : tuple of float or None, default=None
-    Public range of the targets, to which they are clipped. R2 needs it.""",
-    "estimate": (
-        "The estimate of the clipped errors with its interval; ``float`` returns the estimate. It is nan if the interval is too "
-        "wide."
-    ),
-    "errors": "For parameters or targets that are not valid, or too few records to find a bound.",
-    "example": """\
->>> prediction = rng.uniform(-1, 1, 20_000)
->>> y = np.clip(prediction + 0.1 * rng.normal(size=20_000), -1, 1)
->>> found = {name}(y, prediction, epsilon=1.0, target_bounds=(-1, 1))""",
-}
 
 
 def score_function(metric: MetricDefinition) -> Callable[..., Metric]:
@@ -123,13 +34,10 @@ def score_function(metric: MetricDefinition) -> Callable[..., Metric]:
     callable
         Its name begins with "dp_".
     """
-    make, texts = (_of_errors, OF_ERRORS) if isinstance(metric, ErrorMetric) else (_of_classes, OF_CLASSES)
-    score, name = make(metric), f"dp_{metric.function}"  # type: ignore[arg-type]
-    score.__name__ = score.__qualname__ = name
+    score = _of_errors(metric) if isinstance(metric, ErrorMetric) else _of_classes(metric)  # type: ignore[arg-type]
+    score.__name__ = score.__qualname__ = name = f"dp_{metric.function}"
     score.__module__ = "skdp.metrics"
-    template, what = TEXT.replace("{example}", texts["example"]), f"the {metric.title}{metric.detail}"
-    score.__doc__ = template.format(**texts, what=what, twin=metric.function, name=name)
-    return score
+    return fill_docstring(what=f"{metric.title}{metric.detail}", twin=metric.function, name=name)(score)
 
 
 def _of_classes(metric: ClassMetric) -> Callable[..., Metric]:
@@ -148,6 +56,59 @@ def _of_classes(metric: ClassMetric) -> Callable[..., Metric]:
         noise: str = "auto",
         random_state: Any = None,
     ) -> Metric:
+        """Estimate the {what} on sensitive test records, with differential privacy for these.
+
+        This is `sklearn.metrics.{twin}` with noise.
+        Each call makes the best release for this score and charges the active ledgers. `evaluate` computes several metrics from
+        one release.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Labels of the test records.
+        y_score : array-like of shape (n_samples,) or (n_samples, 2)
+            Predicted probabilities of the second class, or of both classes, by a public model. Numbers outside [0, 1] count as
+            the nearer end, and nan as 1/2: an error would reveal a record.
+        epsilon, delta : float
+            Budget of this call. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
+        adjacency : {"replace_one", "zero_out"}, default="replace_one"
+            Which tables of test records are neighbours.
+        level : float, default=0.95
+            Coverage of the confidence interval.
+        classes : sequence of two labels, default=(0, 1)
+            The classes, which are public; the second is the positive one.
+        noise : {"auto", "laplace", "gaussian"}, default="auto"
+            Kind of noise, as of `evaluate`.
+        random_state : int, Generator, RandomState or None, default=None
+            Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
+
+        Returns
+        -------
+        Metric
+            The estimate with its interval; ``float`` returns the estimate. It is nan if the interval is wider than 0.5.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For parameters or labels that are not valid, or scores of another shape. Nothing is charged then.
+        BudgetExceededError
+            If an active ledger has too little left.
+
+        See Also
+        --------
+        evaluate : Several metrics for one budget. Its notes state the guarantee and how intervals are computed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdp.metrics import {name}
+        >>> rng = np.random.default_rng(0)
+        >>> p = rng.random(20_000)
+        >>> y = (rng.random(20_000) < p).astype(int)
+        >>> found = {name}(y, p, epsilon=1.0)
+        >>> bool(found.low < float(found) < found.high)
+        True
+        """
         check_level(level)
         check_noise(noise, delta)
         known = tuple(classes)
@@ -186,6 +147,59 @@ def _of_errors(metric: ErrorMetric) -> Callable[..., Metric]:
         target_bounds: tuple[float, float] | None = None,
         random_state: Any = None,
     ) -> Metric:
+        """Estimate the {what} on sensitive test records, with differential privacy for these.
+
+        This is `sklearn.metrics.{twin}` with noise.
+        Each call releases sums of errors and charges the active ledgers. `evaluate` computes several metrics from one release,
+        for the budget of one of these functions.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Targets of the test records.
+        y_pred : array-like of shape (n_samples,)
+            Predictions of a public model. One that is not finite has the largest error that counts.
+        epsilon, delta : float
+            Budget of this call. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
+        adjacency : {"replace_one", "zero_out"}, default="replace_one"
+            Which tables of test records are neighbours.
+        level : float, default=0.95
+            Coverage of the confidence interval.
+        error_bound : float or None, default=None
+            Absolute errors beyond this public number count as this number. None finds a bound within the budget.
+        target_bounds : tuple of float or None, default=None
+            Public range of the targets, to which they are clipped. R2 needs it.
+        random_state : int, Generator, RandomState or None, default=None
+            Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
+
+        Returns
+        -------
+        Metric
+            The estimate of the clipped errors with its interval; ``float`` returns the estimate. It is nan if the interval is too
+            wide.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For parameters or targets that are not valid, or too few records to find a bound. Nothing is charged then.
+        BudgetExceededError
+            If an active ledger has too little left.
+
+        See Also
+        --------
+        evaluate : Several metrics for one budget. Its notes state the guarantee and how intervals are computed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdp.metrics import {name}
+        >>> rng = np.random.default_rng(0)
+        >>> prediction = rng.uniform(-1, 1, 20_000)
+        >>> y = np.clip(prediction + 0.1 * rng.normal(size=20_000), -1, 1)
+        >>> found = {name}(y, prediction, epsilon=1.0, target_bounds=(-1, 1))
+        >>> bool(found.low < float(found) < found.high)
+        True
+        """
         check_level(level)
         check_bounds(error_bound, target_bounds, (metric,))
         targets = targets_of(y_true)

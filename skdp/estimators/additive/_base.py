@@ -15,15 +15,8 @@ from skdp.estimators._inference import KINDS, NOT_INFERRED
 from skdp.estimators._prepared_rows import named_columns_of
 from skdp.estimators.additive._inferred import InferredShapes, independent
 from skdp.estimators.additive._knots import moves
-from skdp.estimators.additive._reading import (
-    columns_of,
-)
-from skdp.estimators.additive._terms import (
-    LEVEL,
-    ShapeFunction,
-    Shapes,
-    monotone_directions,
-)
+from skdp.estimators.additive._reading import columns_of
+from skdp.estimators.additive._terms import LEVEL, ShapeFunction, Shapes, monotone_directions
 from skdp.preprocessing import Term
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import WaldTest

@@ -18,21 +18,10 @@ from skdp.estimators._public_columns import check_interactions, check_public_col
 from skdp.estimators._task import Task
 from skdp.estimators.additive._inferred import all_means, independent, intervals_for_inference
 from skdp.estimators.additive._knots import SHARE, drowned, front_of, release_knots
-from skdp.estimators.additive._reading import (
-    Additive,
-    FunctionReader,
-    labels_of_columns,
-    number_of_records,
-    training_columns,
-)
+from skdp.estimators.additive._reading import Additive, FunctionReader, labels_of_columns, number_of_records, training_columns
 from skdp.estimators.additive._smoothing import smoothed
 from skdp.estimators.additive._support import supported, supports
-from skdp.estimators.additive._terms import (
-    Shapes,
-    check_monotone,
-    monotone_coefficients,
-    monotone_directions,
-)
+from skdp.estimators.additive._terms import Shapes, check_monotone, monotone_coefficients, monotone_directions
 from skdp.losses import Logistic, Squared
 from skdp.preprocessing import AdditiveBasis, Schema
 from skdp.privacy.budget import Budget, default_delta
