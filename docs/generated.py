@@ -12,7 +12,6 @@ from sklearn.base import is_classifier
 
 from skdp import DPLogisticRegression, estimators
 from skdp._commands._estimator_names import ESTIMATORS
-from skdp.estimators._needs_memory import need_of_memory
 from skdp.estimators._plan import Plan
 from skdp.minimax import AUCSaddle
 from skdp.scorers import LinearScorer
@@ -158,7 +157,7 @@ def fitting(kind: type) -> list[str]:
 def partitions(name: str) -> str:
     """Return whether a solver fits tables in partitions, by the rule that refuses the others."""
     schedules = [plans(kind)[name].schedule for kind in ESTIMATOR_KINDS if name in plans(kind)]
-    if any(need_of_memory(schedule) for schedule in schedules):
+    if any(schedule.need_of_memory for schedule in schedules):
         return "no"
     return "with a kept copy" if all(schedule.samples for schedule in schedules) else "yes"
 

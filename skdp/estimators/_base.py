@@ -16,14 +16,12 @@ from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._scikit_learn.pipelines import refuse_selection, warn_of_learning_steps
 from skdp._table_types import as_table
 from skdp._validation import column_labels
-from skdp.estimators._choice import Choice
 from skdp.estimators._contradictions import warn_of_long_rows
 from skdp.estimators._display import Displayed
 from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._planned_shape import planned_table
 from skdp.estimators._prepared_rows import prepared
-from skdp.estimators._sample_weight import taken_weights
-from skdp.estimators._task import Task
+from skdp.estimators._task import Choice, Task, taken_weights
 from skdp.estimators._two_stages import learning_of
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
 from skdp.preprocessing._frame_facts import warn_of_ids, warn_of_left_out
@@ -32,7 +30,7 @@ from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import PrivacyReport
 
-__all__ = ["DPEstimator"]
+__all__ = ["DPEstimator", "WeightedMixin"]
 
 
 class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator, ABC):
@@ -235,3 +233,19 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         task, d, names = self._task(), self.n_features_in_, getattr(self, "feature_names_in_", None)
         warn_of_long_rows(table, task.row_facts(d)["data_norm"], task.scaling_of(d, names))
         return table
+
+
+class WeightedMixin:
+    """Mark the estimators that have the parameter ``max_sample_weight``.
+
+    ``sample_weight`` is no named parameter of ``fit``: without a bound it is refused, and scikit-learn's meta-estimators take
+    the name for a promise. AdaBoost, for one, computes weights of a record from all others. Metadata routing passes it on.
+
+    Parameters
+    ----------
+    max_sample_weight : float or None, default=None
+        Public bound on the weights of records, which ``fit`` then takes as ``sample_weight``. Each weight is a private part of
+        its record; a larger one counts as the bound. The bound must not be computed from the data. None takes no weights.
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"sample_weight": None}

@@ -1,20 +1,12 @@
 """Show estimators with their epsilon, and with the spent budget once they are fitted."""
 
 import html
-from collections.abc import Callable
-from inspect import Parameter, Signature, signature, unwrap
+from inspect import Signature, signature, unwrap
 from typing import Any
 
 from skdp.privacy.errors import shown
 
-__all__ = ["Displayed", "TrueSignature", "without_default"]
-
-
-def without_default(init: Callable[..., None], name: str) -> Signature:
-    """Return a constructor's signature in which one parameter is required: scikit-learn then prints it at any value."""
-    given = signature(init)
-    parameters = given.parameters.values()
-    return given.replace(parameters=[p.replace(default=Parameter.empty) if p.name == name else p for p in parameters])
+__all__ = ["Displayed", "TrueSignature"]
 
 
 class TrueSignature:

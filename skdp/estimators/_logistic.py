@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from skdp._docstrings import complete_docstring
+from skdp.estimators._base import WeightedMixin
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
 from skdp.estimators._inference import InferenceMixin, InferenceTask
 from skdp.estimators._plan import Plan
-from skdp.estimators._sample_weight import WeightedMixin
 from skdp.estimators._shrunk_indicators import shrunk_indicators
 from skdp.estimators._unsupported import explain_refusals
 from skdp.privacy.oracle import Oracle

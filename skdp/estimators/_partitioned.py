@@ -11,7 +11,6 @@ from skdp.data import Table
 from skdp.data._dask import current_client, table_of
 from skdp.data._reading import PartitionedTable, number_of_chunks, public_partitions, stored_type
 from skdp.estimators._group_labels import GroupColumn
-from skdp.estimators._needs_memory import refuse_partitions
 
 __all__ = ["planned_partitions", "read_partitions"]
 
@@ -63,4 +62,4 @@ def _refuse_early(task: Any, table: Table) -> None:
             plan = task.plan_of(Facts(n_samples or USUAL[0], n_features or USUAL[1], classes=classes))
     except Exception:  # the plan of the table will say what is wrong
         return
-    refuse_partitions(plan, task.kind, table.cache is not None)
+    plan.refuse_partitions(task.kind, table.cache is not None)

@@ -14,9 +14,9 @@ from skdp.privacy.noise.gaussian import MAX_FEATURES
 from skdp.privacy.queries import TotalWeight
 from skdp.privacy.release_plan import ReleasePlan
 from skdp.privacy.schedule import Gaussian, Release, Schedule
-from skdp.solvers import Problem, Solver, choose_solver
+from skdp.solvers import SOLVERS, Problem, Solver, choose_solver
 
-__all__ = ["Plan", "with_others"]
+__all__ = ["Plan", "solvers_in_partitions", "with_others"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,40 @@ class Plan(ReleasePlan):
             "by_column": self.schedule.by_column,
             "scaling": self.scaling,
         }
+
+    def refuse_partitions(self, estimator: str, kept: bool) -> None:
+        """Raise ValueError if a release needs a table in memory, or releases a kept copy of the table."""
+        if (need := self.schedule.need_of_memory) is None:
+            if not kept and self.schedule.samples:
+                raise ValueError(
+                    f"solver={self.solver.name!r} draws a sample of the records for each release, and with cache=None each "
+                    "sample reads the whole source; expected a table with cache='disk', which keeps a copy."
+                )
+            if not kept and self.schedule.grows:
+                raise ValueError(
+                    f"{estimator} adds trees to the scores of the records, and with cache=None each pass over the data would add "
+                    "all earlier trees again; expected a table with cache='disk', which keeps a copy."
+                )
+            return
+        names = ", ".join(repr(name) for name in solvers_in_partitions(self.problem))
+        only = " with delta=0" if self.budget.delta == 0 else ""
+        raise ValueError(
+            f"solver={self.solver.name!r} {need}; it needs a table in memory. Solvers of {estimator} that fit a table in "
+            f"partitions{only}: {names or 'none'}."
+        )
+
+
+def solvers_in_partitions(problem: Problem) -> list[str]:
+    """Return the names of the solvers that fit a problem on a table in partitions."""
+    found = []
+    for name, kind in sorted(SOLVERS.items()):
+        if kind.needs <= problem.offers and kind.pure >= (problem.budget.delta == 0):
+            try:
+                schedule = with_others(problem, kind().schedule(problem), kind())
+            except ValueError:  # the schedule refuses the problem
+                continue
+            found += [] if schedule.need_of_memory else [name]
+    return found
 
 
 def with_others(problem: Problem, schedule: Schedule, solver: Solver) -> Schedule:

@@ -1,6 +1,7 @@
 """Plan a fit: the plan, its report, and everything else that it needs except the records."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -10,16 +11,16 @@ import numpy as np
 from skdp._data_validation import Facts
 from skdp._progress import Progress
 from skdp._validation import check_feature_bounds, column_labels, warn_of_two_numbers
-from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._plan import Plan
 from skdp.estimators._report import report
 from skdp.estimators._signal import warn_of_low_signal
-from skdp.privacy.errors import warn
+from skdp.privacy.data.partition import STANDS
+from skdp.privacy.errors import SourceError, warn
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import PrivacyReport
 
-__all__ = ["PlannedFit", "most_labels", "warn_of_many_labels"]
+__all__ = ["PlannedFit", "most_labels", "told_when_interrupted", "warn_of_many_labels"]
 
 # Of a target whose labels are not stated: more numbers than these are probably no labels, more texts are probably names. Choices.
 MOST_NUMBERS, MOST_TEXTS = 20, 50
@@ -63,7 +64,11 @@ class PlannedFit:
         """
         plan = _plan(task, facts)
         noise = NoiseSource(task.random_state) if of_stage is None else of_stage
-        rng = _public_generator(task.random_state, noise)
+        if isinstance(task.random_state, Integral):  # of choices that need no secrecy
+            rng = np.random.default_rng(int(task.random_state))
+        else:
+            read = noise.read if task.random_state is None else task.random_state.bytes
+            rng = np.random.default_rng(int.from_bytes(read(16), "little"))
         statement = report(task, plan, noise, facts, as_given=of_stage is None)
         progress = Progress(task.user_model, len(plan.schedule), task.verbose)
         if facts.classes is not None and of_stage is None and task.label_set() is None:
@@ -107,6 +112,20 @@ def warn_of_many_labels(labels: np.ndarray) -> None:
         )
 
 
+@contextmanager
+def told_when_interrupted() -> Iterator[None]:
+    """Explain the consequences when Ctrl-C, or the source of the table, ends a fit that has been charged."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        interrupt.args = ("The fit was interrupted: its budget stays spent, and the estimator is as it was before the fit.",)
+        raise
+    except SourceError as error:
+        if STANDS in str(error):
+            raise
+        raise SourceError(f"{error} {STANDS}") from None
+
+
 def _plan(task: Any, facts: Facts) -> Plan:
     """Return the plan for a table; put bounds that are given by name in the order of its columns."""
     bounds = task.feature_bounds
@@ -116,13 +135,5 @@ def _plan(task: Any, facts: Facts) -> Plan:
         task = task.replaced(feature_bounds=check_feature_bounds(bounds, facts.n_features, names))
     plan = task.plan_of(facts)
     if facts.partitions is not None:
-        refuse_partitions(plan, task.kind, facts.partitions.kept is not None)
+        plan.refuse_partitions(task.kind, facts.partitions.kept is not None)
     return replace(plan, scaling=task.scaling(facts))
-
-
-def _public_generator(random_state: Any, noise: NoiseSource) -> np.random.Generator:
-    """Return a generator for choices that need no secrecy."""
-    if isinstance(random_state, Integral):
-        return np.random.default_rng(int(random_state))
-    read = noise.read if random_state is None else random_state.bytes
-    return np.random.default_rng(int.from_bytes(read(16), "little"))

@@ -9,10 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data_validation import Facts
 from skdp._docstrings import complete_docstring
 from skdp._validation import check_number
+from skdp.estimators._base import WeightedMixin
 from skdp.estimators._inference import InferenceMixin, InferenceTask
 from skdp.estimators._plan import Plan
 from skdp.estimators._regressor import DPRegressor, RegressionTask
-from skdp.estimators._sample_weight import WeightedMixin
 from skdp.estimators._unsupported import explain_refusals
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import Solver, SolverResult, Uncertainty

@@ -7,7 +7,6 @@ from skdp._data_validation import Facts, Partitions
 from skdp.estimators._foreign_classes import unreviewed
 from skdp.estimators._group_labels import Groups
 from skdp.estimators._plan import Plan
-from skdp.estimators._sample_weight import ASSUMED
 from skdp.estimators._signal import DROWNED, gradient_noise, prediction_noise
 from skdp.preprocessing._schema import Schema
 from skdp.privacy.budget import ADJACENCIES
@@ -31,6 +30,10 @@ PURE_SELECTION = (
 LEARNED = (
     "the schema was learned from records by an earlier private fit, as keys such as core and buckets show: it spent a budget of "
     "its own, which adds to this one if the records are the same"
+)
+WEIGHTS = (
+    "the weights of the records are private parts of them: every one is a finite number that is not negative and follows from "
+    "its record and public facts alone, and what exceeds max_sample_weight counts as max_sample_weight"
 )
 OF_ITS_GROUP = ", of the same group"
 GROUPS = (
@@ -181,7 +184,7 @@ def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None, learn
     return (
         of_table,
         *([GROUPS] if _grouped(plan.problem) else []),
-        *([ASSUMED] if plan.problem.max_sample_weight is not None else []),
+        *([WEIGHTS] if plan.problem.max_sample_weight is not None else []),
         *([LEARNED] if learned else []),
         f"no {'other ' * learned}parameter was computed from the data: {public}",
         OTHER_FITS,

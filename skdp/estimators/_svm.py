@@ -4,8 +4,8 @@ from typing import Any
 
 from skdp._docstrings import complete_docstring
 from skdp._validation import shown
+from skdp.estimators._base import WeightedMixin
 from skdp.estimators._classifier import ClassificationTask, DPClassifier
-from skdp.estimators._sample_weight import WeightedMixin
 from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Hinge, HuberHinge, SquaredHinge
 from skdp.privacy.queries import Loss

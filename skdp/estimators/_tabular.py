@@ -14,12 +14,12 @@ from skdp._data_validation import quoting_no_data
 from skdp._docstrings import complete_docstring
 from skdp._table_types import as_table, is_dask, is_lazy
 from skdp.data._dask import table_of
-from skdp.estimators._choice import Choice
 from skdp.estimators._classifier import DPProbabilisticClassifier
 from skdp.estimators._logistic import DPLogisticRegression
 from skdp.estimators._planned_shape import planned_table, read_shape
 from skdp.estimators._regression import DPLinearRegression
 from skdp.estimators._regressor import DPRegressor
+from skdp.estimators._task import Choice
 from skdp.estimators._two_stages import Learning, LearningInPartitions, learning_of
 from skdp.estimators._unsupported import explain_refusals, refuse_fit_arguments
 from skdp.estimators.additive._base import ColumnModel

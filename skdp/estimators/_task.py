@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -23,20 +23,16 @@ from skdp._validation import (
     shown,
 )
 from skdp.constraints import Constraint
-from skdp.estimators._choice import Choice
 from skdp.estimators._contradictions import contradictions
 from skdp.estimators._foreign_classes import refuse_foreign_parts
-from skdp.estimators._interrupted import told_when_interrupted
 from skdp.estimators._kept_moments import KeptMoments
-from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._partitioned import PartitionedTable, planned_partitions, read_partitions
 from skdp.estimators._plan import Plan
-from skdp.estimators._planned_fit import PlannedFit
+from skdp.estimators._planned_fit import PlannedFit, told_when_interrupted
 from skdp.estimators._planned_shape import read_shape
 from skdp.estimators._prepared_rows import prepared
 from skdp.estimators._public_columns import check_public_columns
 from skdp.estimators._report import report
-from skdp.estimators._sample_weight import refuse_weighted_partitions
 from skdp.estimators._shrunk_indicators import average_effects
 from skdp.estimators._signal import needed
 from skdp.losses import SquaredDistance
@@ -52,7 +48,7 @@ from skdp.privacy.queries import Loss, TotalWeight
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import SOLVERS, Problem, Solver, SolverResult
 
-__all__ = ["Task"]
+__all__ = ["Choice", "Task", "taken_weights"]
 
 READ = "the shape of the given table, and nothing else of it"
 # Largest ratio of a learned limit to the end of its core. Noise puts limits 4 cores away for a tail that it hides: rows are long
@@ -61,6 +57,22 @@ READ = "the shape of the given table, and nothing else of it"
 # linear ones .000 and +.002, -.005 and +.005 (+- .006), .000 twice, +.011 and -.001 (medians), and then on mammography,
 # california, bank and covertype, which were looked at once, +.003 and +.004, .000 and -.002 (+- .004), .000 for the others.
 FURTHEST_LIMITS = 2.0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Hold the estimator that the user fits, which chose another one to be fitted.
+
+    Parameters
+    ----------
+    user_model : estimator
+        The estimator that the user fits. Reports, ledgers and progress name it, and its callbacks are called.
+    reason : str
+        Why it chose the other one; a function of public facts.
+    """
+
+    user_model: Any
+    reason: str
 
 
 class Task(ABC):
@@ -169,7 +181,11 @@ class Task(ABC):
         X = X if schema is None else prepared(schema, X)
         table: Table | PartitionedTable
         if is_lazy(X):
-            refuse_weighted_partitions(self)
+            if self.max_sample_weight is not None:
+                raise TypeError(
+                    f"max_sample_weight={shown(self.max_sample_weight)} with a table in partitions, which has no weights; "
+                    "expected a table in memory, or None."
+                )
             table = read_partitions(self, X, y)
         else:
             table = Table(*self.read(self.scratch(), X, y, **inputs), given=given)
@@ -328,7 +344,7 @@ class Task(ABC):
         """Return the report of a plan, with further public facts."""
         plan = self.plan_of(facts)
         if facts.partitions is not None:
-            refuse_partitions(plan, self.kind, facts.partitions.kept is not None)
+            plan.refuse_partitions(self.kind, facts.partitions.kept is not None)
         statement = report(self, plan, NoiseSource(), facts, planned=True, as_given=True)
         return replace(statement, public={**statement.public, **public}, needed=needed(self, facts, plan))
 
@@ -486,6 +502,30 @@ class Task(ABC):
         if not (np.isfinite(weights).all() and np.isfinite(intercept).all()):
             raise ValueError("The coefficients are beyond the range of float64: the iteration diverged.")
         return weights, intercept
+
+
+def taken_weights(task: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Take the weights out of further arguments of ``fit``, in a list from which the table takes them.
+
+    Raises TypeError for weights without a public bound, and ValueError for a bound without weights.
+    """
+    if not task.takes_weights:
+        return {}
+    name, weights, largest = task.kind, given.pop("sample_weight", None), task.max_sample_weight
+    if weights is None and largest is None:
+        return {}
+    if largest is None:
+        raise TypeError(
+            f"{name} does not take sample_weight: a weight is part of a record, and the noise needs a public bound on it; "
+            "expected max_sample_weight=..., a number that is not computed from the records."
+        )
+    if weights is None:
+        raise ValueError(
+            f"max_sample_weight={shown(largest)} without sample_weight; expected fit(X, y, sample_weight=...) with one weight "
+            f"per record, or max_sample_weight=None. Searches and cross-validation pass weights on if metadata routing is on and "
+            f"{name}.set_fit_request(sample_weight=True) asks for them."
+        )
+    return {"sample_weight": [weights]}
 
 
 def _scaled(constraint: Constraint, factor: float) -> Constraint:

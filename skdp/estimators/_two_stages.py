@@ -14,11 +14,9 @@ from skdp._progress import asks_for_data
 from skdp._table_types import is_dask, is_lazy
 from skdp._validation import shown
 from skdp.data._cells import CellReader, loaded_cells, typed_columns
-from skdp.estimators._interrupted import told_when_interrupted
-from skdp.estimators._needs_memory import refuse_partitions
 from skdp.estimators._partitioned import USUAL
 from skdp.estimators._plan import Plan
-from skdp.estimators._planned_fit import PlannedFit, warn_of_many_labels
+from skdp.estimators._planned_fit import PlannedFit, told_when_interrupted, warn_of_many_labels
 from skdp.estimators._report import beside_learned, brief, report
 from skdp.estimators._signal import needed, noise_level, warn_of_low_signal
 from skdp.preprocessing._cells import is_number
@@ -466,7 +464,7 @@ class LearningInPartitions:
             learning = Learning.planned(self.task, facts)
             for of_text in (LIKELY, MANY):
                 *_, plan = learning.second_plan(None, of_text)
-                refuse_partitions(plan, self.task.kind, kept)
+                plan.refuse_partitions(self.task.kind, kept)
         return learning
 
 

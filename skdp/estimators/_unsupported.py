@@ -2,10 +2,8 @@
 
 import functools
 from collections.abc import Callable
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
-
-from skdp.estimators._display import without_default
 
 __all__ = ["REFUSED", "explain_refusals", "refuse", "refuse_fit_arguments"]
 
@@ -36,7 +34,9 @@ def explain_refusals(init: Callable[..., None]) -> Callable[..., None]:
         refuse(type(self), parameters)
         init(self, *args, **parameters)
 
-    wrapper.__signature__ = without_default(init, "epsilon")  # type: ignore[attr-defined]
+    given = signature(init)  # scikit-learn prints a parameter without a default at any value
+    parameters = [p.replace(default=Parameter.empty) if p.name == "epsilon" else p for p in given.parameters.values()]
+    wrapper.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
     return wrapper
 
 

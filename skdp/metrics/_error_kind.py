@@ -9,8 +9,7 @@ import numpy as np
 from skdp._validation import check_bounds as check_range
 from skdp._validation import check_scale
 from skdp.metrics._definition import ErrorMetric
-from skdp.metrics._evaluation_plan import EvaluationPlan
-from skdp.metrics._kind import Ask, EvaluationKind
+from skdp.metrics._kind import Ask, EvaluationKind, EvaluationPlan
 from skdp.metrics._noisy_errors import NoisyErrors
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.scored_records import ScoredRecords

@@ -16,8 +16,7 @@ from skdp._validation import shown
 from skdp.metrics._definition import ErrorMetric, MetricDefinition
 from skdp.metrics._error_kind import ErrorMoments, check_bounds, refuse_bounds
 from skdp.metrics._evaluation import Evaluation
-from skdp.metrics._evaluation_plan import FEWEST, budget_of, check_level, check_noise, refuse_laplace
-from skdp.metrics._kind import EvaluationKind, run_evaluation
+from skdp.metrics._kind import FEWEST, EvaluationKind, budget_of, check_level, check_noise, refuse_laplace, run_evaluation
 from skdp.metrics._metrics import CLASSIFICATION, METRICS, OF_EVENT, REGRESSION
 from skdp.metrics._reading import (
     MOST_CLASSES,
@@ -28,8 +27,7 @@ from skdp.metrics._reading import (
     scores_of,
     targets_of,
 )
-from skdp.metrics._score_kinds import kind_of_scores
-from skdp.metrics._several_classes import SeveralClasses
+from skdp.metrics._score_kinds import SeveralClasses, kind_of_scores
 from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.errors import silently
 from skdp.privacy.ledger.charging import along, in_worker

@@ -11,8 +11,7 @@ from skdp._validation import shown
 from skdp.metrics._definition import ClassMetric, ErrorMetric, MetricDefinition
 from skdp.metrics._error_kind import ErrorMoments, check_bounds
 from skdp.metrics._evaluation import Metric
-from skdp.metrics._evaluation_plan import budget_of, check_level, check_noise
-from skdp.metrics._kind import run_evaluation
+from skdp.metrics._kind import budget_of, check_level, check_noise, run_evaluation
 from skdp.metrics._reading import class_numbers, column_of, log_odds_of, targets_of
 from skdp.metrics._score_kinds import kind_of_scores
 from skdp.privacy.data.scored_records import ScoredRecords
@@ -115,9 +114,13 @@ def _of_classes(metric: ClassMetric) -> Callable[..., Metric]:
         if len(known) != 2 or known[0] == known[1]:
             raise ValueError(f"classes={shown(known)}; expected two different labels.")
         labels = class_numbers(y_true, known, "classes=")
+        scores = quoting_no_data(y_score, lambda: np.asarray(y_score, dtype=np.float64))
+        scores = scores[:, 1] if scores.ndim == 2 and scores.shape[1] == 2 else scores
+        if scores.shape != labels.shape:
+            raise ValueError("y_true and y_score differ in length; expected a probability per label, or two.")
         found = run_evaluation(
             kind_of_scores((metric,), 0),
-            ScoredRecords(log_odds_of(_probabilities(y_score, len(labels))), labels),
+            ScoredRecords(log_odds_of(scores), labels),
             (metric,),
             budget_of(len(labels), epsilon, delta, adjacency, pure=True),
             noise=noise,
@@ -218,11 +221,3 @@ def _of_errors(metric: ErrorMetric) -> Callable[..., Metric]:
         return found[metric.name]
 
     return score
-
-
-def _probabilities(y_score: Any, n_samples: int) -> np.ndarray:
-    scores = quoting_no_data(y_score, lambda: np.asarray(y_score, dtype=np.float64))
-    scores = scores[:, 1] if scores.ndim == 2 and scores.shape[1] == 2 else scores
-    if scores.shape != (n_samples,):
-        raise ValueError("y_true and y_score differ in length; expected a probability per label, or two.")
-    return scores

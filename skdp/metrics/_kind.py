@@ -1,30 +1,114 @@
-"""Define the interface of the kinds of evaluation, and run an evaluation."""
+"""Plan, report, charge and run an evaluation; define the interface of its kinds."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
 
+from skdp._validation import shown
 from skdp.metrics._definition import MetricDefinition
 from skdp.metrics._evaluation import Evaluation
-from skdp.metrics._evaluation_plan import EvaluationPlan
 from skdp.metrics._noisy_table import WIDEST
-from skdp.privacy.accounting.noise_calibration import calibrate
+from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.data.summation import summation_error
 from skdp.privacy.errors import LowSignalWarning, warn
-from skdp.privacy.ledger.charging import paying
+from skdp.privacy.ledger.charging import pay, paying, tokens_along
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.queries import SumQuery
+from skdp.privacy.release_plan import ReleasePlan
+from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport
 from skdp.privacy.schedule import Gaussian, Laplace, Release, Schedule
 
-__all__ = ["EvaluationKind", "run_evaluation"]
+__all__ = [
+    "FEWEST",
+    "EvaluationKind",
+    "EvaluationPlan",
+    "budget_of",
+    "check_level",
+    "check_noise",
+    "refuse_laplace",
+    "run_evaluation",
+]
+
+FEWEST = 50  # records
+LARGEST_LEVEL = 1 - 1e-9  # of intervals. A choice: closer to 1, quantiles have few digits, and the last one below 1 is infinite
+DISJOINT = "the test records are other people than the training records, as the caller stated: then the two budgets do not add up"
+NOISES = ("auto", "laplace", "gaussian")
+SHARED = "the budget adds to that of the fit, unless the test records are other people than the training records"
 
 Ask = Callable[[Any], np.ndarray]
+
+
+@dataclass(frozen=True)
+class EvaluationPlan(ReleasePlan):
+    """Hold the releases of an evaluation, from public facts.
+
+    They are full-data Gaussian releases, each with its clip norm, or Laplace releases.
+
+    Parameters
+    ----------
+    kind : EvaluationKind
+        What is released.
+    reason : str
+        Why, for the report.
+    """
+
+    kind: "EvaluationKind"
+    reason: str
+
+    @property
+    def laplace(self) -> bool:
+        """Whether the noise is Laplace (True) or Gaussian."""
+        return bool(self.changes)
+
+    @cached_property
+    def stds(self) -> list[float]:
+        """Standard deviation of the noise of each coordinate, by release."""
+        releases = [release for _, release in self.schedule.entries]
+        if not self.budget.private:
+            return [0.0] * len(releases)
+        if self.laplace:
+            return [self.integer_noise(release, change).std for release, change in zip(releases, self.changes, strict=True)]
+        return [noise_multiplier(line, self.scale, self.budget.adjacency) * float(line.clip_norm or 0) for line in releases]
+
+    def report(
+        self, names: tuple[str, ...], model: str = "any", noise: NoiseSource | None = None, *, disjoint: bool = False
+    ) -> PrivacyReport:
+        """Return the report; it is that of a plan without a source of noise."""
+        return self.cost.report(
+            "evaluate",
+            planned=noise is None,
+            reproducible_noise=noise is not None and not noise.secure,
+            solver="counts",
+            solver_title=self.kind.title,
+            solver_reason=self.reason,
+            noise_size=f"{self.stds[-1] / self.n_samples:.3g} {self.kind.unit}",
+            public={
+                "n_samples": self.n_samples,
+                "parameters": {"metrics": ", ".join(names), "model": model},
+                "n_releases": len(self.schedule),
+                "passes": self.schedule.passes,
+            },
+            assumptions=(
+                "the model is public, its prediction for a record depends on that record alone, and no record has missing values "
+                "unless the model takes these",
+                self.kind.assumption,
+                DISJOINT if disjoint else SHARED,
+                OTHER_FITS,
+                ONE_PERSON,
+            ),
+        )
+
+    def pay(self, report: PrivacyReport, noise: NoiseSource) -> None:
+        """Charge the active ledgers, and those that came along into a worker process."""
+        pay(self.cost.spending(report.estimator, report.public["parameters"], noise), tokens_along())
 
 
 class EvaluationKind(ABC):
@@ -97,10 +181,8 @@ class EvaluationKind(ABC):
         schedule = Schedule(tuple((1, release) for release in releases))
         budget = replace(budget, delta=0.0) if laplace else budget
         return EvaluationPlan(
-            self.title,
+            self,
             self.reason,
-            self.unit,
-            self.assumption,
             schedule=schedule,
             budget=budget,
             n_samples=n_samples,
@@ -155,7 +237,13 @@ def run_evaluation(
         The metrics, of all records and of each group.
     """
     plan = kind.plan(records.n_samples, budget, noise)
-    _warn_of_noise(kind.metric_noise(plan), plan)
+    if 2 * float(ndtri(0.975)) * kind.metric_noise(plan) > WIDEST:  # noise alone makes intervals so wide that no value is given
+        warn(
+            f"Noise is likely to hide the scores of {plan.n_samples} test records at epsilon={plan.budget.epsilon:g}, and the "
+            "budget is spent all the same. Use more test records, a larger epsilon, or one metric alone. plan_evaluation "
+            "tells the noise before.",
+            LowSignalWarning,
+        )
     source = NoiseSource(random_state)
     report = plan.report(tuple(metric.name for metric in metrics), model, source, disjoint=disjoint)
     plan.pay(report, source)
@@ -171,12 +259,25 @@ def run_evaluation(
     return evaluation(table, {label: evaluation(part, {}) for label, part in zip(group_labels, parts, strict=True)})
 
 
-def _warn_of_noise(noise: float, plan: EvaluationPlan) -> None:
-    """Warn, before anything is charged, if noise alone makes intervals so wide that no value is given."""
-    if 2 * float(ndtri(0.975)) * noise > WIDEST:
-        warn(
-            f"Noise is likely to hide the scores of {plan.n_samples} test records at epsilon={plan.budget.epsilon:g}, and the "
-            "budget is spent all the same. Use more test records, a larger epsilon, or one metric alone. plan_evaluation "
-            "tells the noise before.",
-            LowSignalWarning,
-        )
+def budget_of(n_samples: int, epsilon: Any, delta: Any, adjacency: Any, *, pure: bool = False) -> Budget:
+    budget = Budget.from_parameters(epsilon, delta, adjacency, n_samples)
+    if budget.delta == 0 and not pure:
+        raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
+    return budget
+
+
+def check_level(level: Any) -> None:
+    if not isinstance(level, Real) or isinstance(level, bool) or not 0.5 <= float(level) <= LARGEST_LEVEL:
+        raise ValueError(f"level={shown(level)}; expected a number from 0.5 to {LARGEST_LEVEL:.9f}.")
+
+
+def check_noise(noise: Any, delta: Any) -> None:
+    if noise not in NOISES:
+        raise ValueError(f"noise={shown(noise)}; expected one of {', '.join(NOISES)}.")
+    if noise == "gaussian" and isinstance(delta, Real) and delta == 0:
+        raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
+
+
+def refuse_laplace(noise: Any) -> None:
+    if noise == "laplace":
+        raise ValueError("noise='laplace' is for classifiers; expected 'gaussian' or 'auto' for a regressor.")

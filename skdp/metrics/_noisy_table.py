@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
-__all__ = ["WIDEST", "NoisyTable"]
+__all__ = ["WIDEST", "NoisyMatrix", "NoisyTable"]
 
 # Widest interval with which a number is published. A wider one says so little that the number would mislead. A choice.
 WIDEST = 0.5
@@ -362,6 +362,29 @@ class NoisyTable:
         half = float(ndtri((1 + level) / 2)) * math.sqrt(variance) / (centre * (1 - centre))
         low, high = (float(expit(logit(centre) + sign * half)) for sign in (-1, 1))
         return value, min(_in_range(low - slack), value), max(_in_range(high + slack), value)
+
+
+class NoisyMatrix(NoisyTable):
+    """Hold an unbiased estimate of the counts by true and predicted class, and the covariance of its noise."""
+
+    @classmethod
+    def from_counts(cls, answer: np.ndarray, noise: float, n_samples: int) -> "NoisyMatrix":
+        """Return the matrix that fits noisy counts, of shape (n_classes**2,), and the public number of records best."""
+        size = round(answer.size**0.5)
+        counts = answer + (n_samples - answer.sum()) / answer.size
+        covariance = noise**2 * (np.eye(answer.size) - 1 / answer.size)
+        return cls(counts.reshape(size, size), covariance, np.zeros(0), n_samples)
+
+    @property
+    def predicted(self) -> np.ndarray:
+        """Whether a class is predicted in a column of the counts: the identity."""
+        return np.eye(len(self.counts))
+
+    def smooth(self) -> np.ndarray:
+        """Return the nearest counts that are not negative and have the same sum; for variances only, as they are biased."""
+        falling = np.sort(self.counts.ravel())[::-1]
+        excess = (np.cumsum(falling) - self.n_samples) / np.arange(1, falling.size + 1)
+        return np.maximum(self.counts - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
 
 
 def _average_precision(counts: np.ndarray) -> float:

@@ -9,7 +9,7 @@ from sklearn.utils.validation import column_or_1d
 from skdp._data_validation import quoting_no_data
 from skdp._label_types import classes_of, told_apart
 from skdp._validation import shown
-from skdp.metrics._evaluation_plan import FEWEST
+from skdp.metrics._kind import FEWEST
 from skdp.metrics._predictions import by_record
 
 __all__ = [

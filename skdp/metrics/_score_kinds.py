@@ -1,4 +1,4 @@
-"""Release the sum of one loss of test records, or counts by class and log-odds, for metrics of two classes."""
+"""Release the sum of one loss of test records, or counts by class and log-odds or by predicted class, for metrics of classes."""
 
 import math
 from abc import abstractmethod
@@ -11,15 +11,14 @@ import numpy as np
 from scipy.special import logit, ndtr, ndtri
 
 from skdp.metrics._definition import ClassMetric
-from skdp.metrics._evaluation_plan import EvaluationPlan
-from skdp.metrics._kind import Ask, EvaluationKind
+from skdp.metrics._kind import Ask, EvaluationKind, EvaluationPlan
 from skdp.metrics._noisy_mean import NoisyMean
-from skdp.metrics._noisy_table import NoisyTable
+from skdp.metrics._noisy_table import NoisyMatrix, NoisyTable
 from skdp.metrics._windows import FIRST, SECOND, SHARE, edges_of, even_cuts, window
 from skdp.privacy.budget import Budget
-from skdp.privacy.queries import LossSums, ScoreCounts, ScoreTree, SumQuery, tree
+from skdp.privacy.queries import ClassCounts, LossSums, ScoreCounts, ScoreTree, SumQuery, tree
 
-__all__ = ["USUAL_AUC", "kind_of_scores", "score_noise"]
+__all__ = ["USUAL_AUC", "SeveralClasses", "kind_of_scores", "score_noise"]
 
 # What the noise of the area under the ROC curve is stated for: a usual area, and a number of simulated evaluations that leaves it
 # an error of 7 %. Choices: for classes of equal size, areas from .6 to .95, and scores a fifth as wide, measured noise was .9 to
@@ -161,6 +160,37 @@ class ScoreTable(CountsByScore):
 
     def _second(self, laplace: bool, cuts: tuple[int, ...]) -> ScoreCounts:
         return (ScoreCounts if laplace else ScoreTree)(None, cuts, n_groups=self.n_groups)
+
+
+@dataclass(frozen=True)
+class SeveralClasses(EvaluationKind):
+    """Release counts by true and predicted class.
+
+    Parameters
+    ----------
+    n_classes : int
+        Number of classes.
+    """
+
+    n_classes: int
+
+    title = "numbers of test records by true and predicted class"
+    reason = "the only one for more than two classes"
+    unit = "of the records in each cell of the confusion matrix"
+
+    @property
+    def assumption(self) -> str:  # type: ignore[override]
+        """What is assumed of the labels."""
+        return f"every label is one of the {self.n_classes} classes of the model"
+
+    def queries(self, laplace: bool) -> tuple[SumQuery, ...]:
+        """Return the one query."""
+        return (ClassCounts(self.n_classes**2),)
+
+    def release(self, ask: Ask, plan: EvaluationPlan) -> NoisyMatrix:
+        """Ask for the counts, and return the matrix."""
+        (query,) = self.queries(plan.laplace)
+        return NoisyMatrix.from_counts(ask(query), plan.stds[0], plan.n_samples)
 
 
 def _coefficients(laplace: bool, size: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from skdp._validation import shown
 from skdp.metrics._definition import ErrorMetric
 from skdp.metrics._error_kind import check_bounds, refuse_bounds
 from skdp.metrics._evaluate import evaluate
-from skdp.metrics._evaluation_plan import FEWEST, budget_of
+from skdp.metrics._kind import FEWEST, budget_of
 from skdp.metrics._metrics import METRICS
 from skdp.privacy.ledger.active import active, carried
 from skdp.privacy.ledger.charging import along

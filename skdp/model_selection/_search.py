@@ -25,7 +25,7 @@ from skdp._validation import check_integer, check_number, check_random_state, sh
 from skdp.estimators._planned_shape import read_shape
 from skdp.inspection import check_pipeline
 from skdp.metrics._evaluate import evaluate
-from skdp.metrics._evaluation_plan import FEWEST
+from skdp.metrics._kind import FEWEST
 from skdp.metrics._metrics import CLASSIFICATION
 from skdp.model_selection._plan import COMPOSITION, STOPPING, SearchPlan
 from skdp.privacy.budget import Budget

@@ -216,6 +216,13 @@ class Schedule:
         return not self.by_row and any(release.query.by_column for _, release in self.entries)
 
     @property
+    def need_of_memory(self) -> str | None:
+        """Why a table must be in memory, as the end of a sentence about the solver; None if partitions will do."""
+        if self.passes_once:
+            return "names the records of each release"
+        return next((release.query.in_memory for _, release in self.entries if release.query.in_memory is not None), None)
+
+    @property
     def full_gaussian(self) -> bool:
         """Whether all releases are full-data Gaussian, so that their squared Gaussian-DP parameters add up."""
         return all(isinstance(release.mechanism, Gaussian) for _, release in self.entries)

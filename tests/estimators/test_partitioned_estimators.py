@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 import skdp.estimators
 from skdp._data_validation import Facts
 from skdp.data import chunks
-from skdp.estimators._needs_memory import solvers_in_partitions
+from skdp.estimators._plan import solvers_in_partitions
 from skdp.estimators.additive._base import ColumnModel
 from skdp.privacy.data import summation
 from skdp.solvers import SOLVERS

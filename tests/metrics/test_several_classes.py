@@ -10,8 +10,8 @@ from sklearn.metrics import accuracy_score, confusion_matrix
 
 from skdp import PrivacyLedger
 from skdp.metrics import ConfusionMatrixDisplay, RocCurveDisplay, evaluate, plan_evaluation
+from skdp.metrics._noisy_table import NoisyMatrix
 from skdp.metrics._reading import predicted_classes
-from skdp.metrics._several_classes import NoisyMatrix
 from skdp.testing import reproducible_noise
 
 matplotlib.use("Agg")

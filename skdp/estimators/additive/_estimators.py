@@ -3,10 +3,10 @@
 from typing import Any
 
 from skdp._docstrings import complete_docstring
+from skdp.estimators._base import WeightedMixin
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
 from skdp.estimators._inference import IntervalMixin, IntervalTask
 from skdp.estimators._regressor import DPRegressor, RegressionTask
-from skdp.estimators._sample_weight import WeightedMixin
 from skdp.estimators._unsupported import explain_refusals
 from skdp.estimators.additive._base import AdditiveModel
 from skdp.estimators.additive._knots import intervals_for_classes, intervals_for_numbers
