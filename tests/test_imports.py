@@ -63,6 +63,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
         "_extra_facts",
     },
     "estimators": {
+        "_docstrings",
         *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
         *("data", "preprocessing", "_validation", "_data_validation", "_extra_facts", "_first_use", "_progress"),
         *("_label_types", "_scikit_learn", "_projections", "_table_types"),

@@ -3,6 +3,7 @@
 import math
 from abc import ABC
 from collections.abc import Iterable
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ from skdp.estimators._contradictions import warn_of_long_rows
 from skdp.estimators._display import Displayed
 from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._planned_shape import planned_table
-from skdp.estimators._prepared_rows import prepared
+from skdp.estimators._prepared_rows import named_columns_of, prepared
 from skdp.estimators._task import Choice, Task, taken_weights
 from skdp.estimators._two_stages import learning_of
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
@@ -216,22 +217,26 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """
         return self._planned(self._task(), n_samples, n_features, n_classes)
 
-    def _planned(self, task: Any, n_samples: Any, n_features: int | None, n_classes: int | None) -> PrivacyReport:
-        """Return the report of a planned fit, as a user of `plan` gets it."""
+    def _planned(
+        self, task: Any, n_samples: Any, n_features: int | None, n_classes: int | None, extra_of: Any = None
+    ) -> PrivacyReport:
+        """Return the report of a planned fit, as a user of `plan` gets it; ``extra_of`` returns extra facts of n records."""
         table = planned_table(task.schema, n_samples, n_features)
         warn_of_ids(task.schema, table, task.feature_bounds)
         if (learning := learning_of(task, table)) is not None:
-            return learning.report(n_classes)
+            return learning.report(n_classes, None if extra_of is None else extra_of(learning.facts.n_samples))
         warn_of_left_out(task.schema, table)
-        return task.planned_report(*task.planned_facts(n_samples, n_features, n_classes))  # type: ignore[no-any-return]
+        facts, public = task.planned_facts(n_samples, n_features, n_classes)
+        facts = facts if extra_of is None else replace(facts, extra=extra_of(facts.n_samples))
+        return task.planned_report(facts, public)  # type: ignore[no-any-return]
 
     def _rows_of(self, X: Any) -> Any:
         """Return the rows of a table to predict for, with the columns of ``coef_``."""
         if (schema := getattr(self, "schema_", None)) is not None:
-            return prepared(schema, X, self)
+            return prepared(schema, named_columns_of(self, X))
         table = read_unlabelled(self, X)
         task, d, names = self._task(), self.n_features_in_, getattr(self, "feature_names_in_", None)
-        warn_of_long_rows(table, task.row_facts(d)["data_norm"], task.scaling_of(d, names))
+        warn_of_long_rows(table, task.row_facts(d)["data_norm"], task.scaling(d, names))
         return table
 
 

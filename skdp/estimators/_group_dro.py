@@ -13,12 +13,9 @@ from skdp._validation import check_integer
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask, check_two_classes
 from skdp.estimators._group_labels import Groups, check_group_sizes, read_groups
 from skdp.estimators._plan import Plan
-from skdp.estimators._planned_shape import planned_table
 from skdp.estimators._report import brief
-from skdp.estimators._two_stages import learning_of
 from skdp.estimators._unsupported import explain_refusals
 from skdp.losses import Logistic
-from skdp.preprocessing._frame_facts import warn_of_ids, warn_of_left_out
 from skdp.privacy.errors import silent, warn
 from skdp.privacy.queries import Loss
 from skdp.privacy.report.statement import PrivacyReport
@@ -289,12 +286,8 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
             As `fit` does.
         """
         check_integer("n_classes", n_classes, minimum=2, maximum=2, optional=True)
-        task = self._task()
-        table = planned_table(task.schema, n_samples, n_features)
-        warn_of_ids(task.schema, table, task.feature_bounds)
-        if (learning := learning_of(task, table)) is not None:
-            return learning.report(n_classes, Groups(sizes=check_group_sizes(group_sizes, learning.facts.n_samples)))
-        warn_of_left_out(task.schema, table)
-        facts, public = task.planned_facts(n_samples, n_features, n_classes)
-        groups = Groups(sizes=check_group_sizes(group_sizes, facts.n_samples))
-        return task.planned_report(replace(facts, extra=groups), public)  # type: ignore[no-any-return]
+
+        def groups(n_samples: int) -> Groups:
+            return Groups(sizes=check_group_sizes(group_sizes, n_samples))
+
+        return self._planned(self._task(), n_samples, n_features, n_classes, groups)

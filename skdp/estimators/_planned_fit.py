@@ -136,4 +136,4 @@ def _plan(task: Any, facts: Facts) -> Plan:
     plan = task.plan_of(facts)
     if facts.partitions is not None:
         plan.refuse_partitions(task.kind, facts.partitions.kept is not None)
-    return replace(plan, scaling=task.scaling(facts))
+    return replace(plan, scaling=task.scaling(facts.n_features, facts.feature_names))

@@ -16,7 +16,7 @@ from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport
 from skdp.privacy.schedule import Selection
 from skdp.solvers import AUCProblem, GroupDROProblem, Problem, Solver
 
-__all__ = ["beside_learned", "brief", "report"]
+__all__ = ["beside_learned", "brief", "report", "stated_parameters"]
 
 PURE = (
     "delta = 0 holds for noise that is a real number; what is computed is that number rounded to a grid: a probability of "
@@ -35,6 +35,7 @@ WEIGHTS = (
     "the weights of the records are private parts of them: every one is a finite number that is not negative and follows from "
     "its record and public facts alone, and what exceeds max_sample_weight counts as max_sample_weight"
 )
+WEIGHTED = "private, from 0 to {0:g}; noise, over signal, grows by {0:g} over the mean weight"
 OF_ITS_GROUP = ", of the same group"
 GROUPS = (
     "the group of every record and the sizes of the groups are public and not protected: neighbours keep them; groups that were "
@@ -50,6 +51,7 @@ def report(
 ) -> PrivacyReport:
     """Return the privacy report of a fit, or of a planned fit; ``as_given`` tells that its schema was not learned within it."""
     problem, schema = plan.problem, (facts.schema or facts.stated) if as_given else None
+    parameters, largest = stated_parameters(task.estimator), problem.max_sample_weight
     return plan.cost.report(
         task.name,
         planned=planned,
@@ -60,9 +62,20 @@ def report(
         solver_reason=plan.reason,
         noise_size=_noise_size(plan) + task.outlook(plan),
         public={
-            **_public_choice(task),
+            **({} if task.chosen_by is None else {"family": f"{task.kind}: {task.chosen_by.reason}"}),
             **_public_table(plan, facts, planned),
-            **_public_choices(task, plan),
+            "parameters": parameters,
+            "resolved": {
+                "solver": parameters["solver"] if isinstance(task.solver, Solver) else repr(plan.solver),
+                "data_norm": problem.data_norm,
+                "clip_norm": problem.clip_norm if problem.clip_norm < math.inf else "set by earlier releases",
+                "penalty": _penalty(plan),
+                **({} if largest is None else {"sample_weight": WEIGHTED.format(largest)}),
+                **({} if problem.constraint is None else {"constraint": brief(task.constraint_set())}),
+                **task.described(plan),
+            },
+            "n_releases": len(plan.schedule),
+            "passes": DECIDED if plan.schedule.passes is None else plan.schedule.passes,
             **({} if schema is None else {"schema": schema.to_dict()}),
         },
         assumptions=_assumptions(
@@ -101,11 +114,6 @@ def _minimum_noise(plan: Plan) -> str:
     )
 
 
-def _public_choice(task: Any) -> dict[str, Any]:
-    choice = task.chosen_by
-    return {} if choice is None else {"family": f"{task.kind}: {choice.reason}"}
-
-
 def _public_table(plan: Plan, facts: Facts, planned: bool) -> dict[str, Any]:
     problem = plan.problem
     shape = {
@@ -117,42 +125,15 @@ def _public_table(plan: Plan, facts: Facts, planned: bool) -> dict[str, Any]:
         return shape
     names = None if facts.feature_names is None else facts.feature_names.tolist()
     labels = {} if facts.classes is None else {"classes": facts.labels}
-    named = Groups.of(facts).labels
-    groups = {} if named is None else {"groups": _short_list(named.tolist())}
-    return {**shape, "feature_names": names, **labels, **groups}
+    if (named := Groups.of(facts).labels) is None:
+        return {**shape, "feature_names": names, **labels}
+    groups = named.tolist()
+    return {**shape, "feature_names": names, **labels, "groups": groups if len(repr(groups)) <= LONGEST else shown(groups)}
 
 
-def _public_choices(task: Any, plan: Plan) -> dict[str, Any]:
-    parameters = {name: brief(value) for name, value in task.estimator.get_params(deep=False).items() if name != "random_state"}
-    problem = plan.problem
-    chosen = {
-        "solver": parameters["solver"] if isinstance(task.solver, Solver) else repr(plan.solver),
-        "data_norm": problem.data_norm,
-        "clip_norm": problem.clip_norm if problem.clip_norm < math.inf else "set by earlier releases",
-        "penalty": _penalty(plan),
-        **_sample_weight(plan.problem),
-        **({} if problem.constraint is None else {"constraint": brief(task.constraint_set())}),
-        **task.described(plan),
-    }
-    passes = plan.schedule.passes
-    return {
-        "parameters": parameters,
-        "resolved": chosen,
-        "n_releases": len(plan.schedule),
-        "passes": DECIDED if passes is None else passes,
-    }
-
-
-def _sample_weight(problem: Problem) -> dict[str, str]:
-    largest = problem.max_sample_weight
-    if largest is None:
-        return {}
-    return {"sample_weight": f"private, from 0 to {largest:g}; noise, over signal, grows by {largest:g} over the mean weight"}
-
-
-def _short_list(values: list[Any]) -> Any:
-    """Return a list unchanged, or abbreviated if it is long."""
-    return values if len(repr(values)) <= LONGEST else shown(values)
+def stated_parameters(estimator: Any) -> dict[str, str]:
+    """Return the parameters of an estimator as reports and ledgers state them."""
+    return {name: brief(value) for name, value in estimator.get_params(deep=False).items() if name != "random_state"}
 
 
 def brief(value: Any) -> str:

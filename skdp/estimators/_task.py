@@ -367,12 +367,8 @@ class Task(ABC):
         names = None if facts.feature_names is None else facts.feature_names.tolist()
         return () if result.moments is None else contradictions(self, plan, result.moments, names)
 
-    def scaling(self, facts: Facts) -> ColumnScaling | None:
-        """Return the public map of the columns; None if no bounds scale them."""
-        return self.scaling_of(facts.n_features, facts.feature_names)
-
-    def scaling_of(self, n_features: int, names: Any) -> ColumnScaling | None:
-        """Return the map of the columns that ``feature_bounds`` define; None if they do not scale."""
+    def scaling(self, n_features: int, names: Any) -> ColumnScaling | None:
+        """Return the public map of the columns that ``feature_bounds`` define; None if they do not scale."""
         if not self._scales_columns:
             return None
         bounds = check_feature_bounds(self.public_rows()[0], n_features, column_labels(names, n_features))
@@ -392,7 +388,18 @@ class Task(ABC):
         check_number("alpha", self.alpha, minimum=0.0, maximum=1e50, optional=True)
         check_number("l1_ratio", self.l1_ratio, minimum=0.0, maximum=1.0)
         self.constraint_set()
-        self._check_bounds()
+        schema = check_public_columns(self.read_schema, self.feature_bounds)
+        if schema is not None and self.data_norm is not None and "data_norm" in self.bounding:
+            raise ValueError(
+                f"data_norm={shown(self.data_norm)} beside schema=...; expected None: a schema prepares rows of length at most 1."
+            )
+        if all(getattr(self, name) is None for name in self.bounding):  # no parameter tells where the entries of X lie
+            usual = "feature_bounds=1.0" if "feature_bounds" in self.bounding else "data_norm=math.sqrt(n_features)"
+            warn(
+                f"{'Neither' if self.bounding[1:] else 'No'} {' nor '.join(self.bounding)} is given: all columns are taken to "
+                f"lie in [-1, 1], and {self.outside}. {usual} says so without this warning.",
+                TableWarning,
+            )
         check_scale("data_norm", self.data_norm, optional=True)
         check_scale("clip_norm", self.clip_norm, optional=True)
         check_scale("max_sample_weight", self.max_sample_weight, optional=True)
@@ -401,23 +408,6 @@ class Task(ABC):
             raise TypeError(f"fit_intercept={shown(self.fit_intercept)}; expected True or False.")
         check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0, optional=True)
         check_random_state(self.random_state)
-
-    def _check_bounds(self) -> None:
-        if check_public_columns(self.read_schema, self.feature_bounds) is not None and self.data_norm is not None:
-            raise ValueError(
-                f"data_norm={shown(self.data_norm)} beside schema=...; expected None: a schema prepares rows of length at most 1."
-            )
-        self._warn_of_unbounded()
-
-    def _warn_of_unbounded(self) -> None:
-        """Warn, before anything is charged, if no parameter tells where the entries of X lie."""
-        if all(getattr(self, name) is None for name in self.bounding):
-            usual = "feature_bounds=1.0" if "feature_bounds" in self.bounding else "data_norm=math.sqrt(n_features)"
-            warn(
-                f"{'Neither' if self.bounding[1:] else 'No'} {' nor '.join(self.bounding)} is given: all columns are taken to "
-                f"lie in [-1, 1], and {self.outside}. {usual} says so without this warning.",
-                TableWarning,
-            )
 
     def constraint_set(self) -> Constraint | None:
         """Return the constraint on the coefficients of the features, in the units of y."""
@@ -457,8 +447,10 @@ class Task(ABC):
         bounds = check_feature_bounds(feature_bounds, n_features)
         largest: Any = None if bounds is None else np.abs(bounds).max(axis=-1).tolist()
         largest = 1.0 if self._scales_columns else tuple(largest) if isinstance(largest, list) else largest
-        data_norm = _longest_row(largest, n_features) if row_norm is None else float(row_norm)
-        return {"n_features": n_features, "data_norm": data_norm, "feature_bounds": largest}
+        if row_norm is None:  # that of the longest row whose features are within their bounds, or within 1 without bounds
+            each = 1.0 if largest is None else largest
+            row_norm = np.linalg.norm(each) if isinstance(each, tuple) else math.sqrt(n_features) * each
+        return {"n_features": n_features, "data_norm": float(row_norm), "feature_bounds": largest}
 
     def public_rows(self) -> tuple[Any, Any]:
         """Return the bounds of the features and of the length of a row, each None if it is not known."""
@@ -534,10 +526,3 @@ def _scaled(constraint: Constraint, factor: float) -> Constraint:
     if not callable(getattr(scaled, "project", None)):
         raise TypeError(f"constraint={shown(constraint)}: scaled(factor) returned {shown(scaled)}; expected a set with project.")
     return scaled
-
-
-def _longest_row(bounds: float | tuple[float, ...] | None, n_features: int) -> float:
-    """Return the largest Euclidean norm of a row whose features are within their bounds, or within 1 without bounds."""
-    if isinstance(bounds, tuple):
-        return float(np.linalg.norm(bounds))
-    return math.sqrt(n_features) * (1.0 if bounds is None else bounds)

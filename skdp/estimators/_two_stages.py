@@ -17,7 +17,7 @@ from skdp.data._cells import CellReader, loaded_cells, typed_columns
 from skdp.estimators._partitioned import USUAL
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit, told_when_interrupted, warn_of_many_labels
-from skdp.estimators._report import beside_learned, brief, report
+from skdp.estimators._report import beside_learned, report, stated_parameters
 from skdp.estimators._signal import needed, noise_level, warn_of_low_signal
 from skdp.preprocessing._cells import is_number
 from skdp.preprocessing._frame_facts import FrameFacts, framed, leaves_to_learn
@@ -27,7 +27,6 @@ from skdp.preprocessing._pipeline import from_schema
 from skdp.preprocessing._schema import Schema
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.budget import Budget
-from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning, warn
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
@@ -182,13 +181,10 @@ class Learning:
         inner = self.second(replace(likely, target_bounds=(-1.0, 1.0)) if self.plan.target else likely)
         with _of_second_stage():
             inner.check_parameters()
-            return self._second_plan(inner, classes, n_classes, extra)
-
-    def _second_plan(self, inner: Any, classes: np.ndarray | None, n_classes: Any, extra: Any) -> tuple[Any, Facts, Plan]:
-        classes = inner.planned_classes(n_classes)[0] if classes is None else classes
-        facts = inner.facts_of_rows(Facts(self.facts.n_samples, inner.n_columns(None), classes=classes))
-        facts = facts if extra is None else replace(facts, extra=extra)
-        return inner, facts, _gaussian(inner.plan_of(facts))
+            classes = inner.planned_classes(n_classes)[0] if classes is None else classes
+            facts = inner.facts_of_rows(Facts(self.facts.n_samples, inner.n_columns(None), classes=classes))
+            facts = facts if extra is None else replace(facts, extra=extra)
+            return inner, facts, _gaussian(inner.plan_of(facts))
 
     def fit(self, given: list[Any], **inputs: Any) -> Any:
         """Read the table, pay for both stages, run them, and set all attributes at once.
@@ -249,10 +245,12 @@ class Learning:
         warn_of_low_signal(task, facts, plan, self._level_of(classes, None))
         self.plan.warn_of_low_signal()
         noise = NoiseSource(task.random_state)
-        pay(self._cost.spending(task.name, self._parameters(), noise), task.estimator._ledgers)
+        pay(self._cost.spending(task.name, stated_parameters(task.estimator), noise), task.estimator._ledgers)
         with told_when_interrupted():
-            learned = self._learned(cells, noise)
-            del cells
+            oracle = self.plan.oracle(cells, noise)
+            learned = learn(oracle.ask, self.plan)
+            oracle.finish()
+            del cells, oracle
             inner, (X, y) = self.second(self.facts.schema(learned), learned.counted), table_of()
             with _of_second_stage(), inner.table(X, y, **inputs) as table:
                 del X, y, table_of
@@ -306,7 +304,7 @@ class Learning:
         both = {
             "n_columns": len(self.facts.names),
             "read_as": self.facts.read_as,
-            "parameters": self._parameters(),
+            "parameters": stated_parameters(self.task.estimator),
             "n_releases": len(plan.schedule) + public["n_releases"],
             "passes": passes if isinstance(passes, str) else (plan.schedule.passes or 0) + passes,
         }
@@ -329,10 +327,6 @@ class Learning:
         names = ("n_features", "feature_names") if public["feature_names"] != [*self.facts.names] else ()
         basis = {name: value for name, value in public["resolved"].items() if name == "basis"}
         return {**{name: str(public[name]) for name in names}, **basis}
-
-    def _parameters(self) -> dict[str, str]:
-        parameters = self.task.estimator.get_params(deep=False)
-        return {name: brief(value) for name, value in parameters.items() if name != "random_state"}
 
     def _checked(self, X: Any, y: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Check y, and the columns that the user describes; return the targets whose range is learned, and the classes."""
@@ -379,13 +373,6 @@ class Learning:
         mu = gaussian_mu(self.rest.epsilon, self.rest.delta)
         rest = f"then full-data Gaussian releases of the fit on the learned columns, mu = {mu:.6g} together"
         return Cost.gaussian(self.budget, (*self.plan.lines, rest), self.plan.mu**2 + mu**2)
-
-    def _learned(self, cells: ColumnCells, noise: NoiseSource) -> Learned:
-        """Make the releases of the first stage."""
-        oracle = self.plan.oracle(cells, noise)
-        learned = learn(oracle.ask, self.plan)
-        oracle.finish()
-        return learned
 
 
 @contextmanager

@@ -140,10 +140,6 @@ class AdditiveTask(Task):
                 "would bias confidence intervals."
             )
 
-    def _check_bounds(self) -> None:
-        check_public_columns(self.input_schema, self.feature_bounds)
-        self._warn_of_unbounded()
-
     def read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         columns, names = self._columns(scratch, X)
         _check_number(len(columns))
@@ -211,7 +207,7 @@ class AdditiveTask(Task):
     def facts_of_rows(self, facts: Facts) -> Facts:
         return replace(facts, stated=self.input_schema)
 
-    def scaling(self, facts: Facts) -> None:
+    def scaling(self, n_features: int, names: Any) -> None:
         """Return None: the basis maps the columns."""
 
     def plan_of(self, facts: Facts) -> Plan:
