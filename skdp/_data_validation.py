@@ -27,30 +27,6 @@ from skdp._table_types import as_table
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import silent, warn
 
-__all__ = [
-    "DTYPES",
-    "Facts",
-    "LabelReader",
-    "Part",
-    "Partitions",
-    "RecordReader",
-    "SeveralTargets",
-    "Table",
-    "TargetReader",
-    "check_label_set",
-    "facts_of",
-    "keep_names",
-    "len_of",
-    "number_of_targets",
-    "quoting_no_data",
-    "read_features",
-    "read_numbers",
-    "read_unlabelled",
-    "read_weights",
-    "refuse_dates",
-    "text_columns",
-]
-
 INTEGERS = [np.dtype(f"{kind}{size}") for kind in ("int", "uint") for size in (8, 16, 32, 64)]
 FLOATS = [np.float64, np.float32]
 DTYPES = [*FLOATS, np.bool_, *INTEGERS]  # X keeps these dtypes; any other one is converted to float64

@@ -21,8 +21,6 @@ from skdp._files._suffixes import REPORTS, picture_content, report_content
 from skdp._files._tables import CSV, TextFormat, column_names
 from skdp.preprocessing import Schema, from_schema
 
-__all__ = ["run"]
-
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 # Rounded upper bounds of the mean, the standard error and the worst value of each of the ten measurements, in their units. They
 # follow the ranges in the documentation of the table, and stand for what a laboratory knows about its instrument. For your own

@@ -9,8 +9,6 @@ from functools import cache
 from inspect import signature
 from typing import Any, TypeVar
 
-__all__ = ["complete_docstring", "fill_docstring", "quoted"]
-
 Documented = TypeVar("Documented", bound=Callable[..., Any])
 Kind = TypeVar("Kind", bound=type)
 WIDTH = 130  # of a line, as in the code

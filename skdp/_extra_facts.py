@@ -5,8 +5,6 @@ from typing import Protocol, TypeVar
 
 from skdp.privacy.schedule import Release, Schedule
 
-__all__ = ["NO_EXTRA", "ExtraFacts"]
-
 P = TypeVar("P", bound="ExtraFacts")
 
 

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-__all__ = ["on_first_use"]
-
 
 def on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package.

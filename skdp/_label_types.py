@@ -7,20 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-__all__ = [
-    "classes_of",
-    "dtype_of_labels",
-    "event_of",
-    "kind_of_labels",
-    "numbered",
-    "otherwise_spelt",
-    "refuse_mixed_labels",
-    "same_label",
-    "sorted_labels",
-    "told_apart",
-    "type_mismatch",
-]
-
 LARGEST_INTEGER = 2**53  # float64 represents all integers up to this exactly; larger ones never match a text
 DTYPES = {"i": "number", "u": "number", "f": "number", "b": "truth", "U": "text"}
 NAMES = {"number": "numbers", "truth": "booleans", "text": "text"}

@@ -19,8 +19,6 @@ from skdp._files._suffixes import check_suffix, imported
 from skdp.preprocessing._column_kinds import KINDS
 from skdp.solvers import SOLVERS
 
-__all__ = ["MODELS", "TRUSTED", "check_loadable", "load_model", "model_content", "rescue", "save_model"]
-
 MODELS = (".skops", ".joblib")  # suffixes of model files
 # Every public estimator class.
 ESTIMATORS: tuple[type, ...] = tuple(getattr(estimators, name) for name in dir(estimators))

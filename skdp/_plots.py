@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ["axes_or_new", "pyplot"]
-
 
 def pyplot() -> Any:
     """Return ``matplotlib.pyplot``; ImportError that says how to install it if it is missing."""

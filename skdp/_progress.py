@@ -20,8 +20,6 @@ except ImportError:  # scikit-learn < 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "PartitionProgress", "Progress", "asks_for_data", "tells_partitions", "with_callbacks"]
-
 PAUSE = 5.0  # seconds between two lines about partitions, at least; a choice: short passes print none
 
 

@@ -7,8 +7,6 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-__all__ = ["norm_of", "onto_ball", "onto_simplex", "support"]
-
 # Upper bound on the iterations of `_log_roots`, which usually stops far earlier at its tolerance.
 NEWTON_STEPS = 60
 # A point whose norm exceeds the radius by at most this relative amount is projected by scaling it down. A choice, above the

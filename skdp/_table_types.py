@@ -13,8 +13,6 @@ from scipy import sparse
 
 from skdp._files._suffixes import imported
 
-__all__ = ["TypedColumns", "as_frame", "as_table", "is_dask", "is_lazy"]
-
 EXCHANGED = ("__arrow_c_stream__", "__dataframe__")  # how libraries pass frames to each other
 ADVICE = 'pip install "skdp[parquet]" installs what frames of other libraries need'
 READERS = "such as pandas.read_csv(path), or skdp.data.parquet(path) for a table that is larger than memory"

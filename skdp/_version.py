@@ -1,5 +1,3 @@
 """Define the version of the package, in a file that imports nothing."""
 
-__all__ = ["__version__"]
-
 __version__ = "0.2.0"

@@ -33,11 +33,9 @@ def changed():
 
 
 def public_names(text):
-    """What a module exports."""
-    for statement in ast.parse(text).body:
-        if isinstance(statement, ast.Assign) and getattr(statement.targets[0], "id", None) == "__all__":
-            return [name.value for name in getattr(statement.value, "elts", ()) if isinstance(name, ast.Constant)]
-    return []
+    """Names of the functions and classes that a module has for others."""
+    kinds = ast.FunctionDef | ast.ClassDef
+    return [node.name for node in ast.parse(text).body if isinstance(node, kinds) and not node.name.startswith("_")]
 
 
 def files_for(path, root=ROOT):

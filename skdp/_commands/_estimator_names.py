@@ -29,8 +29,6 @@ from skdp.estimators import (
 from skdp.preprocessing import Schema, SchemaColumns, from_schema
 from skdp.solvers import SOLVERS
 
-__all__ = ["ESTIMATORS", "check", "settings", "unfitted"]
-
 ESTIMATORS: dict[str, dict[bool, Any]] = {  # by name: the class that predicts labels (True), and numbers (False)
     "logistic": {True: DPLogisticRegression},
     "linear": {False: DPLinearRegression},

@@ -15,8 +15,6 @@ from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
 from skdp._files._tables import TextFormat, no_column
 
-__all__ = ["evaluate"]
-
 NEW_RECORDS = (
     "Scores are for records that the model was not fitted to: those of its fit give scores that are too good, and spend a second "
     "budget. --test selects the records that a fit with this option kept out."

@@ -34,8 +34,6 @@ from skdp._model_files import MODELS, model_content, rescue
 from skdp.estimators import DPGroupDROClassifier
 from skdp.preprocessing import Schema
 
-__all__ = ["fit"]
-
 
 def fit(
     table: Path,

@@ -12,8 +12,6 @@ from skdp._model_files import check_loadable, load_model
 from skdp.preprocessing import Schema, SchemaColumns
 from skdp.preprocessing._frame_facts import typed_columns
 
-__all__ = ["columns_of", "part_of", "read_model", "records_of"]
-
 TRUTHS = {"True": "1", "False": "0"}  # as pandas writes them
 
 

@@ -16,8 +16,6 @@ from skdp._files._suffixes import REPORTS, report_content
 from skdp._files._tables import TextFormat
 from skdp.preprocessing import LearnedSchema
 
-__all__ = ["as_text", "learn_schema"]
-
 HEADINGS = ("kind", "low", "high", "scale", "missing", "integers", "categories")
 
 

@@ -8,8 +8,6 @@ from skdp._files._suffixes import picture_content
 from skdp.inspection import BudgetTimelineDisplay
 from skdp.privacy import PrivacyLedger
 
-__all__ = ["ledger"]
-
 
 def ledger(path: Path, out: Path | None, **ceiling: Any) -> None:
     """Print the ceiling of a ledger, the spent budget and the rest; create the ledger if it does not exist.

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
-__all__ = ["of_error", "of_warning"]
-
 PACKAGE = Path(__file__).parents[1]
 HIDDEN = "--debug shows the message, which may quote records"
 

@@ -17,8 +17,6 @@ from skdp.inspection import check_pipeline
 from skdp.preprocessing import Schema
 from skdp.preprocessing._frame_facts import leaves_to_learn
 
-__all__ = ["plan"]
-
 
 def plan(
     table: Path | None,

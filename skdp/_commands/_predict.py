@@ -10,8 +10,6 @@ from skdp._files._tables import TextFormat
 from skdp.data import parquet, write_predictions
 from skdp.data._written import columns_of_predictions
 
-__all__ = ["predict"]
-
 
 def predict(model: Path, table: Path, out: Path | None, trust: bool, form: TextFormat) -> None:
     """Write predictions, and the probabilities or scores of the classes: as CSV, and as Parquet those for a folder.

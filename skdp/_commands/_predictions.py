@@ -8,8 +8,6 @@ from sklearn.metrics import mean_pinball_loss, median_absolute_error, r2_score, 
 
 from skdp.estimators import DPAUCMaximizer, DPQuantileRegressor
 
-__all__ = ["scores"]
-
 
 def scores(fitted: Any, X: Any, y: np.ndarray) -> str:
     """Return a line with the scores on test records, computed without noise, and those of a constant prediction.

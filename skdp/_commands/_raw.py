@@ -19,8 +19,6 @@ from skdp.preprocessing._frame_facts import SHORT, columns_and_target, leaves_to
 from skdp.preprocessing._schema import read_json
 from skdp.privacy.errors import warn
 
-__all__ = ["RawTable", "check_complete", "check_few", "content_of", "read_raw", "targets_of", "warn_of_alike"]
-
 TASKS = ("classification", "regression")
 NUMBERS = ("linear", "quantile", "robust")  # estimators that predict numbers only
 

@@ -9,8 +9,6 @@ from skdp._commands._raw import RawTable, check_few, targets_of
 from skdp._files._suffixes import imported
 from skdp.data import Table, parquet
 
-__all__ = ["RawFiles", "raw_in_partitions"]
-
 
 class RawFiles:
     """A source of Parquet files whose described numbers and whose targets are read as those of one file are.

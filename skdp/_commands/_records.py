@@ -13,21 +13,6 @@ from skdp.preprocessing._categories import KnownCategories, category_names, spel
 from skdp.preprocessing._read import read_target
 from skdp.privacy import PrivacyLedger
 
-__all__ = [
-    "Labelled",
-    "charged",
-    "check_options_of_folder",
-    "column_for_test",
-    "held_out_records",
-    "in_partitions",
-    "ledger_of",
-    "number_of_records",
-    "public_facts",
-    "read_in_words",
-    "read_labelled",
-    "with_targets",
-]
-
 
 @dataclass(frozen=True)
 class Labelled:

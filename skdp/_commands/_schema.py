@@ -8,8 +8,6 @@ from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._tables import TextFormat, column_kinds, no_column
 from skdp.preprocessing._schema import template
 
-__all__ = ["schema"]
-
 
 def schema(table: Path, out: Path | None, form: TextFormat, target: str | None, *, learn: bool, **options: Any) -> None:
     """Write a template of a schema, with the names and kinds of the columns and nothing else from the table, or learn one.

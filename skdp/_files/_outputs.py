@@ -10,8 +10,6 @@ from typing import BinaryIO
 
 from skdp._files._suffixes import check_suffix, imported
 
-__all__ = ["ROOM", "Output", "check_outputs", "whole_folder", "write_whole"]
-
 # Bytes that a fit reserves on the disk for a model and for a report before it is charged. Larger files may still fail to be
 # written.
 ROOM = 2**20

@@ -6,8 +6,6 @@ import io
 from pathlib import Path
 from typing import Any, TextIO
 
-__all__ = ["OF_PARQUET", "REPORTS", "Forgiving", "check_suffix", "imported", "picture_content", "report_content"]
-
 REPORTS = (".html", ".json", ".txt")
 EXTRA = "pip install pandas pyarrow skops installs what the command line needs"
 OF_PARQUET = 'pip install "skdp[parquet]" installs what tables in Parquet files need'

@@ -26,8 +26,6 @@ from skdp.privacy.queries import Query, Vertex
 from skdp.privacy.schedule import Release, Selection
 from skdp.solvers import Ask, Problem, Solver, SolverResult
 
-__all__ = ["VIEWS", "Attack", "planned", "warnings_said_once"]
-
 VIEWS = ("transcript", "final")
 
 

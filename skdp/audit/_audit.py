@@ -14,8 +14,6 @@ from skdp.audit._claim import Claim
 from skdp.audit._rates import best_threshold, error_rates, split, upper_bounds
 from skdp.audit._result import AuditResult, Bound
 
-__all__ = ["audit"]
-
 FEWEST_RUNS = 20  # least n_runs. A choice: with fewer runs, confidence bounds on error rates refute hardly any claim
 ROUNDS = 10  # number of parts in which the runs are computed, and of progress messages; no effect on the result
 TABLES = (

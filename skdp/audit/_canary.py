@@ -11,8 +11,6 @@ from skdp._label_types import otherwise_spelt
 from skdp._validation import check_bounds, check_classes
 from skdp.solvers import Problem
 
-__all__ = ["Canaries", "least_direction", "make_canaries", "random_directions"]
-
 N_TARGETS = 2001  # number of targets among which the steepest slope of a loss is searched; more find it more exactly
 
 

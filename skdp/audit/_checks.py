@@ -10,8 +10,6 @@ from skdp.estimators.additive._reading import Additive
 from skdp.privacy.ledger.active import active
 from skdp.solvers import NoLoss, Problem
 
-__all__ = ["check_attack", "check_audit", "check_views"]
-
 
 def check_audit(estimator: Any, confidence: Any, random_state: Any) -> None:
     """Raise TypeError or ValueError unless the fits of the estimator can be audited.

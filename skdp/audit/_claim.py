@@ -18,8 +18,6 @@ from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.ledger.gaussian_cover import gaussian_cover
 from skdp.privacy.schedule import Schedule
 
-__all__ = ["METHODS", "Claim", "definition_epsilon", "gaussian_parameter"]
-
 METHODS = {
     "gaussian": "the trade-off of one Gaussian release",
     "subsampled": "the trade-off of the schedule at some noise",

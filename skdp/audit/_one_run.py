@@ -12,8 +12,6 @@ from skdp.audit._canary import make_canaries, random_directions
 from skdp.audit._checks import check_attack, check_audit, check_views
 from skdp.privacy.budget import Budget
 
-__all__ = ["OneRunResult", "audit_one_run"]
-
 GUESSED = 4  # by default, one in four canaries is guessed
 # The search for the bound on epsilon goes up from 0 in steps of STEP to at most LARGEST_EPSILON, and then bisects the last step
 # until it is shorter than PRECISION. Choices: a smaller PRECISION makes the bound larger by less than 1e-6.

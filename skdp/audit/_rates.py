@@ -5,8 +5,6 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import betaincinv
 
-__all__ = ["best_threshold", "error_rates", "split", "upper_bounds"]
-
 PILOT = 4  # one run in four serves to choose the threshold, and is not used for the bound
 
 

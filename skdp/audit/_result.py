@@ -8,8 +8,6 @@ import numpy as np
 from skdp.audit._claim import METHODS, Claim
 from skdp.audit._rates import error_rates, split
 
-__all__ = ["AuditResult", "Bound"]
-
 SEEN = {"transcript": "every release", "final": "the final model"}
 
 

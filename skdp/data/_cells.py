@@ -19,8 +19,6 @@ from skdp.privacy.data.partition import CHANGED, Failure
 from skdp.privacy.data.partitioned_rows import PartitionedCells
 from skdp.privacy.errors import SourceError
 
-__all__ = ["CellReader", "LoadedCells", "loaded_cells", "typed_columns"]
-
 
 @dataclass(frozen=True)
 class LoadedCells:

@@ -7,8 +7,6 @@ from skdp._validation import check_integer, shown
 from skdp.data._foreign import copied, quoting_nothing
 from skdp.data._table import Table, check_cache, check_dtype
 
-__all__ = ["chunks"]
-
 END = object()
 FAILED = (
     "The function that yields the chunks failed; its error may quote a record and is left out. "

@@ -12,8 +12,6 @@ from skdp._table_types import is_dask
 from skdp.data._foreign import quoting_nothing
 from skdp.data._table import Table
 
-__all__ = ["DaskParts", "current_client", "lazy_predictions", "table_of"]
-
 FAILED = "A task of the Dask collection failed; its error may quote a record and is left out. Computing the collection shows it."
 OF_DASK = 'pip install "skdp[dask]"'
 

@@ -7,8 +7,6 @@ import numpy as np
 
 from skdp.privacy.errors import SourceError, silent
 
-__all__ = ["copied", "is_foreign", "quoting_nothing"]
-
 
 def quoting_nothing(work: Callable[[], Any], text: str) -> Any:
     """Return the result of a user's function, without its warnings, or raise SourceError with a text that quotes no record."""

@@ -10,8 +10,6 @@ import numpy as np
 from skdp.data._table import Table, check_cache, check_dtype
 from skdp.privacy.data.summation import chunk_rows
 
-__all__ = ["npy"]
-
 
 class NumpyFiles:
     """A source of two files; see `npy`."""

@@ -17,8 +17,6 @@ from skdp.preprocessing._read import as_described
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.errors import OutsideGuaranteeWarning, SourceError, warn
 
-__all__ = ["ParquetFiles", "names_of", "parquet"]
-
 LARGEST = 512 * 2**20  # bytes of a decoded row group, at most; a choice: two of them are in memory at a time
 CELL = 64  # bytes of a cell that is not a number, for this limit; a guess
 ROWS = 2048  # rows that are brought into C order at a time: the fastest of 256 to 2**17 with 50 columns

@@ -10,8 +10,6 @@ from skdp._table_types import is_dask
 from skdp.data._dask import lazy_predictions, table_of
 from skdp.data._table import Table, check_number
 
-__all__ = ["scored", "takes_tables"]
-
 Method = TypeVar("Method", bound=Callable[..., np.ndarray])
 
 

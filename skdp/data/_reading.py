@@ -24,8 +24,6 @@ from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.engines.threads import ThreadEngine
 from skdp.privacy.errors import SourceError
 
-__all__ = ["OTHER_COLUMNS", "OnWorker", "PartitionedTable", "Reader", "Stream", "number_of_chunks", "public_partitions"]
-
 Reader = Callable[[Any, Any], Part]
 
 OTHER_COLUMNS = "The partitions have different columns; expected the same, in the same order, in all of them."

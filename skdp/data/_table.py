@@ -12,8 +12,6 @@ from skdp._validation import shown
 from skdp.data._foreign import copied, is_foreign, quoting_nothing
 from skdp.privacy.errors import SourceError
 
-__all__ = ["Source", "Table", "check_cache", "check_dtype", "check_number"]
-
 CACHES = ("disk", None)
 DTYPES = ("float32", "float64", None)
 FAILED = (

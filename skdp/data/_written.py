@@ -14,8 +14,6 @@ from skdp._table_types import is_dask
 from skdp._validation import shown
 from skdp.data._table import Table, check_number
 
-__all__ = ["columns_of_predictions", "write_predictions"]
-
 SUFFIX = ".parquet"
 
 

@@ -21,8 +21,6 @@ from skdp.privacy.queries import Loss
 from skdp.scorers import MLPScorer
 from skdp.solvers import AUCProblem, Problem, Solver, SolverResult
 
-__all__ = ["DPAUCMaximizer"]
-
 SCORERS = ("linear", "mlp")
 BLOCK = 4096  # rows that go through a network at a time
 MOST_LAYERS, WIDEST_LAYER = 16, 2**20

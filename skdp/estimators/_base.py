@@ -31,8 +31,6 @@ from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import PrivacyReport
 
-__all__ = ["DPEstimator", "WeightedMixin"]
-
 
 class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator, ABC):
     """Base of the private estimators. Subclasses declare the parameters, name the class of their task, and predict.

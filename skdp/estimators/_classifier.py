@@ -25,15 +25,6 @@ from skdp.privacy.errors import silent
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult
 
-__all__ = [
-    "ClassificationTask",
-    "DPClassifier",
-    "DPProbabilisticClassifier",
-    "ProbabilisticTask",
-    "check_two_classes",
-    "probabilities",
-]
-
 MOST_CLASSES = 2**20  # largest number of classes of a plan; a choice
 
 

@@ -9,8 +9,6 @@ from skdp.estimators._regressor import DPRegressor, RegressionTask
 from skdp.estimators._unsupported import explain_refusals
 from skdp.solvers import Solver
 
-__all__ = ["DPConstrainedClassifier", "DPConstrainedRegression"]
-
 
 class ConstrainedRegressionTask(RegressionTask):
     """Task of a constrained regression: its set."""

@@ -15,8 +15,6 @@ from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.errors import shown, warn
 from skdp.solvers import ReleasedMoments
 
-__all__ = ["contradictions", "of_columns", "surely", "warn_of_long_rows"]
-
 # Largest probability, over all rules of a fit, that noise alone triggers a warning for a table within its limits. A choice: a
 # smaller value makes the warnings rarer, the false and the true ones.
 FALSE_ALARM = 1e-5

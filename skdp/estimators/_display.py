@@ -6,8 +6,6 @@ from typing import Any
 
 from skdp.privacy.errors import shown
 
-__all__ = ["Displayed", "TrueSignature"]
-
 
 class TrueSignature:
     """Descriptor of the signature of a class, for help and completion."""

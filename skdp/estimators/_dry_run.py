@@ -15,8 +15,6 @@ from skdp.privacy.data.kernels import fixed
 from skdp.privacy.queries import JointGradient, PrimalDifference
 from skdp.solvers import MinimaxProblem
 
-__all__ = ["try_saddle"]
-
 # Number of synthetic records: CELLS divided by the number of features, between FEWEST and MOST. A choice: more records are more
 # likely to show rounding that depends on the position of a record, and cost more time.
 FEWEST, MOST, CELLS = 9, 65, 2**18

@@ -10,14 +10,12 @@ from skdp.estimators._plan import Plan
 from skdp.privacy import objective_perturbation as perturbation
 from skdp.privacy import queries, schedule
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.queries import _strong_convexity as minima
+from skdp.privacy.queries._strong_convexity import Minimization
 from skdp.solvers import Ask, MinimaxProblem, NoLoss
 
-__all__ = ["refuse_foreign_parts", "unreviewed"]
-
-MODULES = (losses, minimax, minima, perturbation, queries, schedule, scorers)
+MODULES = (losses, minimax, perturbation, queries, schedule, scorers)
 SKDP_CLASSES = frozenset(
-    {NoLoss, queries.Standardization, queries.Whitening}
+    {Minimization, NoLoss, queries.Standardization, queries.Whitening}
     | {kind for module in MODULES for name in module.__all__ if isinstance(kind := getattr(module, name), type)}
 )
 KINDS = "biuf"  # of arrays of numbers

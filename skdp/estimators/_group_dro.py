@@ -21,8 +21,6 @@ from skdp.privacy.queries import Loss
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import GroupDROProblem, Problem, Solver, SolverResult
 
-__all__ = ["DPGroupDROClassifier"]
-
 
 class GroupDROTask(ProbabilisticTask):
     """Task of a classifier for the worst of several public groups."""

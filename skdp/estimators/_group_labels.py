@@ -11,8 +11,6 @@ from skdp._extra_facts import ExtraFacts
 from skdp._label_types import numbered
 from skdp._validation import check_integer, shown
 
-__all__ = ["GroupColumn", "Groups", "check_group_sizes", "check_groups", "public_groups", "read_groups"]
-
 CODES = np.int16  # of groups that are read from a table in partitions: 32 767 of them
 FEWEST = 2  # smallest number of records in a group; a choice
 EXPECTED = "expected one label per record, text or a finite number"

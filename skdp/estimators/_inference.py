@@ -22,8 +22,6 @@ from skdp.preprocessing._treatment import TreatmentSchema
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import Contrasts, InferenceDescent, SolverResult, WaldTest
 
-__all__ = ["KINDS", "NOT_INFERRED", "InferenceMixin", "InferenceTask", "IntervalMixin", "IntervalTask", "for_inference"]
-
 KINDS = ("confidence", "noise")
 NOT_INFERRED = "This model was not fitted for inference; expected inference=True, and a new fit."
 # Standard deviation of a column, as released, from which odds ratios are for the largest power of ten below it. A choice: effects

@@ -14,8 +14,6 @@ from skdp.privacy.queries._half_vector import symmetric
 from skdp.solvers import ReleasedMoments, SolverResult
 from skdp.solvers._standardization import released_moments
 
-__all__ = ["KeptMoments"]
-
 
 class KeptMoments:
     """Ask queries, and keep the answers that are moments of the features, and squares of those that are gradients.

@@ -14,8 +14,6 @@ from skdp.estimators._unsupported import explain_refusals
 from skdp.privacy.oracle import Oracle
 from skdp.solvers import Solver, SolverResult
 
-__all__ = ["DPLogisticRegression"]
-
 
 class LogisticTask(InferenceTask, ProbabilisticTask):
     """Task of a logistic regression: shrink the effects of indicators."""

@@ -19,8 +19,6 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.errors import silent
 from skdp.solvers import MinimaxProblem, NoLoss, Problem, Solver, SolverResult
 
-__all__ = ["DPMinimax"]
-
 
 class MinimaxTask(Task):
     """Task of a saddle problem of the user."""

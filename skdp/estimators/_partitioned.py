@@ -12,8 +12,6 @@ from skdp.data._dask import current_client, table_of
 from skdp.data._reading import PartitionedTable, number_of_chunks, public_partitions, stored_type
 from skdp.estimators._group_labels import GroupColumn
 
-__all__ = ["planned_partitions", "read_partitions"]
-
 # Numbers of records and of columns for which a plan asks whether a solver takes partitions, where the source does not tell them.
 USUAL = 2**20, 20
 

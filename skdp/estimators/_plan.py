@@ -16,8 +16,6 @@ from skdp.privacy.release_plan import ReleasePlan
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers import SOLVERS, Problem, Solver, choose_solver
 
-__all__ = ["Plan", "solvers_in_partitions", "with_others"]
-
 
 @dataclass(frozen=True)
 class Plan(ReleasePlan):

@@ -20,8 +20,6 @@ from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import PrivacyReport
 
-__all__ = ["PlannedFit", "most_labels", "told_when_interrupted", "warn_of_many_labels"]
-
 # Of a target whose labels are not stated: more numbers than these are probably no labels, more texts are probably names. Choices.
 MOST_NUMBERS, MOST_TEXTS = 20, 50
 

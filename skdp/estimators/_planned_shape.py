@@ -10,8 +10,6 @@ from skdp._validation import check_integer, column_labels, shown
 from skdp.preprocessing._frame_facts import leaves_to_learn
 from skdp.privacy.noise.gaussian import MAX_FEATURES
 
-__all__ = ["Shape", "planned_table", "read_shape"]
-
 MOST = 2**53  # largest number of records or features of a plan; float64 holds all integers up to it
 
 

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-__all__ = ["posterior_mean"]
-
 
 def posterior_mean(
     estimates: np.ndarray, covariance: np.ndarray, root: np.ndarray, free: np.ndarray, deviations: np.ndarray

@@ -10,8 +10,6 @@ from skdp.preprocessing import Schema, from_schema
 from skdp.preprocessing._frame_facts import framed, warn_of_types
 from skdp.preprocessing._parts import warn_of_hardly_seen, warn_of_unknown
 
-__all__ = ["named_columns_of", "prepared"]
-
 
 def prepared(schema: Schema, X: Any) -> Any:
     """Return the features that a schema makes of each row of a frame, or of a table in partitions: rows of length 1 at most."""

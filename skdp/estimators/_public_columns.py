@@ -8,8 +8,6 @@ import numpy as np
 from skdp._validation import check_feature_bounds, column_labels, shown
 from skdp.preprocessing import Schema
 
-__all__ = ["check_interactions", "check_public_columns", "named_columns", "named_pairs", "public_columns"]
-
 PAIRS = "expected a list of pairs of different columns, such as [('age', 'job')], each pair once"
 
 

@@ -10,8 +10,6 @@ from skdp.losses import Quantile
 from skdp.privacy.queries import Loss
 from skdp.solvers import Solver
 
-__all__ = ["DPQuantileRegressor"]
-
 
 class QuantileTask(RegressionTask):
     """Task of a quantile regression: its loss."""

@@ -7,8 +7,6 @@ from scipy import sparse
 
 from skdp.privacy.data.exact_products import products
 
-__all__ = ["raw_predictions"]
-
 # Largest absolute raw prediction: a quarter of the largest float, so that sums and differences of two of them are finite.
 LARGEST_RAW = float(np.finfo(np.float64).max) / 4
 

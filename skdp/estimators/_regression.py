@@ -17,8 +17,6 @@ from skdp.estimators._unsupported import explain_refusals
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import Solver, SolverResult, Uncertainty
 
-__all__ = ["DPLinearRegression"]
-
 
 class LinearTask(InferenceTask, RegressionTask):
     """Task of a linear regression: several targets, and the uncertainty of the coefficients."""

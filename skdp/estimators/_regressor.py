@@ -24,8 +24,6 @@ from skdp.privacy.errors import silent, warn
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult
 
-__all__ = ["DPRegressor", "RegressionTask"]
-
 # Norm of a row divided by data_norm up to which predictions follow the line if y has no public range. The fit scales rows to this
 # norm; a larger value lets predictions for longer rows go farther.
 REACH = 1.0

@@ -16,8 +16,6 @@ from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport
 from skdp.privacy.schedule import Selection
 from skdp.solvers import AUCProblem, GroupDROProblem, Problem, Solver
 
-__all__ = ["beside_learned", "brief", "report", "stated_parameters"]
-
 PURE = (
     "delta = 0 holds for noise that is a real number; what is computed is that number rounded to a grid: a probability of "
     "2**-200 that rounding is not covered is neglected, and the resolution of the random bits is covered at 8 times its root "

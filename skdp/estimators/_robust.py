@@ -7,8 +7,6 @@ from skdp.estimators._regressor import ROBUST, DPRegressor, RegressionTask
 from skdp.estimators._unsupported import explain_refusals
 from skdp.solvers import Solver
 
-__all__ = ["DPRobustRegressor"]
-
 
 class RobustTask(RegressionTask):
     """Task of a robust regression: its losses."""

@@ -12,8 +12,6 @@ from skdp.preprocessing._parts import HardlySeen, Shares, support
 from skdp.preprocessing._pipeline import indicators_of
 from skdp.solvers import CoefficientNoise, ReleasedMoments, SolverResult
 
-__all__ = ["average_effects", "shrunk", "shrunk_indicators"]
-
 # Standard deviations that the effects of the indicators of a column may have, in log-odds. The range is a choice: it holds no
 # effect at all, and more than any table has.
 EFFECTS = np.concatenate([[0.0], np.geomspace(0.01, 10.0, 25)])

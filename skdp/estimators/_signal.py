@@ -14,8 +14,6 @@ from skdp.privacy.errors import LowSignalWarning, PrivacyAccountingError, warn
 from skdp.privacy.report.statement import Needed
 from skdp.privacy.schedule import Release, Selection, SinglePass
 
-__all__ = ["DROWNED", "GradientNoise", "gradient_noise", "needed", "noise_level", "prediction_noise", "warn_of_low_signal"]
-
 # Noise over signal from which a fit is likely to be a constant. Share of fits that were no better than the larger class (or than
 # the mean), 12 fits each at 10 epsilons from .1 to 5 on breast cancer, wine, iris, diabetes and 18 made-up tables of 300 to 5000
 # records with 3 to 30 features, by the default solvers: none below .1, 1 in 200 from .1 to .15, 1 in 9 from .15 to .2 (labels

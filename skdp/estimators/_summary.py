@@ -11,8 +11,6 @@ from skdp._files._suffixes import imported
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import Contrasts
 
-__all__ = ["INTERCEPT", "UNLISTED", "Summary"]
-
 INTERCEPT = "(intercept)"
 ODDS = "odds_ratio", "odds_lower", "odds_upper"
 UNKNOWN = "not identified at this budget"

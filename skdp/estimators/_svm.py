@@ -11,8 +11,6 @@ from skdp.losses import Hinge, HuberHinge, SquaredHinge
 from skdp.privacy.queries import Loss
 from skdp.solvers import Solver
 
-__all__ = ["DPLinearSVC"]
-
 LOSSES = {loss.name: loss for loss in (Hinge, HuberHinge, SquaredHinge)}
 
 

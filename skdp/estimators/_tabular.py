@@ -39,8 +39,6 @@ from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import signal_to_noise
 
-__all__ = ["DPTabularClassifier", "DPTabularRegressor"]
-
 # Signal-to-noise ratio, mu n over the sensitivity, below which a classifier is linear. Between 1000 and 1500 the additive model
 # was .008 above the linear one on spambase; between 500 and 1000 it was .006 above on adult, .002 above on spambase and .007 to
 # .08 below on ijcnn1.

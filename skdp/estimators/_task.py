@@ -48,8 +48,6 @@ from skdp.privacy.queries import Loss, TotalWeight
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import SOLVERS, Problem, Solver, SolverResult
 
-__all__ = ["Choice", "Task", "taken_weights"]
-
 READ = "the shape of the given table, and nothing else of it"
 # Largest ratio of a learned limit to the end of its core. Noise puts limits 4 cores away for a tail that it hides: rows are long
 # there, and records between far limits are in few hats. With 2 for 4 at epsilon .1, zero_out and replace_one, additive models

@@ -35,8 +35,6 @@ from skdp.privacy.queries.column_histograms import contribution
 from skdp.privacy.release_plan import Cost
 from skdp.privacy.report.statement import PrivacyReport
 
-__all__ = ["LOSSES_OF_A_UNIT", "Learning", "learning_of"]
-
 # Losses of numbers whose solvers learn neither the location nor the unit of y.
 LOSSES_OF_A_UNIT = frozenset({"squared", "cauchy", "huber", "tukey", "welsch"})
 

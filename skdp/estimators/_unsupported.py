@@ -5,8 +5,6 @@ from collections.abc import Callable
 from inspect import Parameter, signature
 from typing import Any
 
-__all__ = ["REFUSED", "explain_refusals", "refuse", "refuse_fit_arguments"]
-
 REFUSED = {
     "warm_start": "starting from an earlier private fit composes with it, so one fit's guarantee would not be the whole one",
     "sample_weight": "a weight is part of a record and would change the sensitivity; linear and additive models take it "

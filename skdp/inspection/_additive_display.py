@@ -13,8 +13,6 @@ from skdp._label_types import classes_of
 from skdp._plots import pyplot
 from skdp.inspection._additive_panels import Panel, panels_of, plain
 
-__all__ = ["AdditiveDisplay"]
-
 WIDTH, HEIGHT, LETTER = 3.4, 2.1, 0.06  # inches: size of a panel, and of one letter of the vertical names below it
 GAP = 0.1  # inches: space above and below the text around a panel
 MOST = 4  # largest number of panels into which a single axes is divided

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Panel", "panels_of", "plain"]
-
 COLOURS = ("#1f5fa8", "#d9822b", "#3c8c5a", "#8a4fa3", "#c0392b", "#666666", "#17a2b8", "#7f6000")
 DARK = "#333333"
 ROOM = 18  # number of categories that fit into a panel of the usual width

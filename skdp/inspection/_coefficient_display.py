@@ -9,8 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._plots import axes_or_new
 
-__all__ = ["CoefficientDisplay"]
-
 BLUE, PALE, GREY = "#1f5fa8", "#9dbfe3", "#777777"
 HEIGHT, LINE, WIDTH = 0.32, 0.17, 6.0  # inches: of a coefficient, of each further line of the longest name, and of the figure
 LONGEST, LETTER = 30, 0.085  # letters of a line of a name, which is wrapped beyond; and inches of each beyond half of these

@@ -12,8 +12,6 @@ from skdp._scikit_learn.callers import FROZEN, OF_TARGETS, SEARCHES, STACKS, is_
 from skdp._scikit_learn.pipelines import learns_without_noise
 from skdp.privacy.errors import shown
 
-__all__ = ["CheckedStep", "PipelineCheck", "check_pipeline"]
-
 PRIVATE, PUBLIC, LEARNS, UNKNOWN = "private", "public", "learns", "unknown"
 MARKS = {PRIVATE: "private", PUBLIC: "reads no records", LEARNS: "LEARNS WITHOUT NOISE", UNKNOWN: "unknown"}
 # Parameters by which a private step takes facts for public.

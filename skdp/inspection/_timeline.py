@@ -7,8 +7,6 @@ import numpy as np
 
 from skdp._plots import axes_or_new
 
-__all__ = ["BudgetTimelineDisplay"]
-
 COLOURS = ("#1f5fa8", "#d9822b", "#3c8c5a", "#8a4fa3", "#666666")
 RED, GREY = "#c0392b", "#999999"
 

@@ -7,8 +7,6 @@ import numpy as np
 
 from skdp._plots import axes_or_new
 
-__all__ = ["TradeOffDisplay"]
-
 BLUE, RED, DARK = "#1f5fa8", "#c0392b", "#333333"
 VIEWS = {"transcript": "releases", "final": "final model"}
 

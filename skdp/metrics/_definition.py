@@ -11,8 +11,6 @@ from skdp.metrics._evaluation import Metric
 from skdp.metrics._noisy_mean import STEPS, NoisyMean
 from skdp.metrics._noisy_table import WIDEST, NoisyTable
 
-__all__ = ["ClassMetric", "ErrorMetric", "MetricDefinition"]
-
 
 @dataclass(frozen=True)
 class MetricDefinition:

@@ -13,8 +13,6 @@ from skdp.metrics._evaluation import Evaluation
 from skdp.metrics._noisy_mean import NoisyMean
 from skdp.metrics._noisy_table import WIDEST, NoisyTable
 
-__all__ = ["CalibrationDisplay", "ConfusionMatrixDisplay", "RocCurveDisplay"]
-
 BLUE, PALE, GREY = "#1f5fa8", "#9dbfe3", "#777777"
 SIZE = (4.6, 4.4)  # inches
 

@@ -15,8 +15,6 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.queries import ErrorSums, SumQuery, TargetHistogram
 
-__all__ = ["ErrorMoments", "check_bounds", "refuse_bounds"]
-
 # The release that finds the bound of the errors counts them in ranges from 2**-32 to 2**32, each sqrt(2) times as wide as the one
 # below. Its share of the squared budget, from the design's simulations. A range counts as occupied if its noisy count is above
 # 4 standard deviations: in one of 250 releases, noise alone makes a range look so. The bound is the upper end of the last such

@@ -33,8 +33,6 @@ from skdp.privacy.errors import silently
 from skdp.privacy.ledger.charging import along, in_worker
 from skdp.privacy.report.statement import PrivacyReport
 
-__all__ = ["evaluate", "plan_evaluation"]
-
 Definition = TypeVar("Definition", bound=MetricDefinition)
 SEVERAL = {name: metric for name, metric in CLASSIFICATION.items() if metric.several}
 

@@ -10,8 +10,6 @@ from skdp.metrics._noisy_mean import NoisyMean
 from skdp.metrics._noisy_table import NoisyTable
 from skdp.privacy.report.statement import PrivacyReport
 
-__all__ = ["Evaluation", "Metric"]
-
 
 @dataclass(frozen=True)
 class Metric:

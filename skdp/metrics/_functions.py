@@ -17,8 +17,6 @@ from skdp.metrics._score_kinds import kind_of_scores
 from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.errors import silently
 
-__all__ = ["score_function"]
-
 
 def score_function(metric: MetricDefinition) -> Callable[..., Metric]:
     """Return the private twin of a function of scikit-learn.

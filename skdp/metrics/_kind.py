@@ -26,17 +26,6 @@ from skdp.privacy.release_plan import ReleasePlan
 from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport
 from skdp.privacy.schedule import Gaussian, Laplace, Release, Schedule
 
-__all__ = [
-    "FEWEST",
-    "EvaluationKind",
-    "EvaluationPlan",
-    "budget_of",
-    "check_level",
-    "check_noise",
-    "refuse_laplace",
-    "run_evaluation",
-]
-
 FEWEST = 50  # records
 LARGEST_LEVEL = 1 - 1e-9  # of intervals. A choice: closer to 1, quantiles have few digits, and the last one below 1 is infinite
 DISJOINT = "the test records are other people than the training records, as the caller stated: then the two budgets do not add up"

@@ -8,8 +8,6 @@ from scipy.special import ndtri
 
 from skdp.privacy.queries.error_sums import CENTRES, WEIGHTS
 
-__all__ = ["NoisyErrors"]
-
 
 @dataclass(frozen=True, eq=False)
 class NoisyErrors:

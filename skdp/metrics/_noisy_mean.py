@@ -7,8 +7,6 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtri
 
-__all__ = ["STEPS", "NoisyMean", "half_width"]
-
 # Steps of a loss on each side of its middle: its rounding is below 1e-5 of its range. A choice; the sums stay exact.
 STEPS = 2**16
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
-__all__ = ["WIDEST", "NoisyMatrix", "NoisyTable"]
-
 # Widest interval with which a number is published. A wider one says so little that the number would mislead. A choice.
 WIDEST = 0.5
 

@@ -13,8 +13,6 @@ from skdp._data_validation import columns_with_gaps, gaps_in, quoting_no_data
 from skdp._scikit_learn.callers import parameters_of
 from skdp._table_types import is_dask
 
-__all__ = ["by_record"]
-
 Predict = Callable[[Any], np.ndarray]
 # Numbers of which public records are made. A choice: most models take at least one of them, also those of logarithms and shares.
 MADE_UP = (0.0, 1.0, 0.5, -1.0, 100.0)

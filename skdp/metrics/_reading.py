@@ -12,20 +12,6 @@ from skdp._validation import shown
 from skdp.metrics._kind import FEWEST
 from skdp.metrics._predictions import by_record
 
-__all__ = [
-    "LOG_ODDS_BOUND",
-    "MOST_CLASSES",
-    "MOST_GROUPS",
-    "class_numbers",
-    "column_of",
-    "group_numbers",
-    "log_odds_of",
-    "predicted_classes",
-    "predictions_of",
-    "scores_of",
-    "targets_of",
-]
-
 # Log-odds beyond this count as this, as for most classifiers' clipped probabilities. A choice.
 LOG_ODDS_BOUND = 6.0
 MOST_CLASSES = 30  # whose covariance has 900 rows and columns

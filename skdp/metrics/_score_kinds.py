@@ -18,8 +18,6 @@ from skdp.metrics._windows import FIRST, SECOND, SHARE, edges_of, even_cuts, win
 from skdp.privacy.budget import Budget
 from skdp.privacy.queries import ClassCounts, LossSums, ScoreCounts, ScoreTree, SumQuery, tree
 
-__all__ = ["USUAL_AUC", "SeveralClasses", "kind_of_scores", "score_noise"]
-
 # What the noise of the area under the ROC curve is stated for: a usual area, and a number of simulated evaluations that leaves it
 # an error of 7 %. Choices: for classes of equal size, areas from .6 to .95, and scores a fifth as wide, measured noise was .9 to
 # 1.4 times as large.

@@ -13,8 +13,6 @@ from skdp.metrics._metrics import METRICS
 from skdp.privacy.ledger.active import active, carried
 from skdp.privacy.ledger.charging import along
 
-__all__ = ["DPScorer", "dp_scorer"]
-
 SCORERS = {metric.scorer: metric for metric in METRICS.values() if metric.scorer}  # by scikit-learn's names
 
 

@@ -12,8 +12,6 @@ from skdp.privacy.data.gradient_factors import Factors
 from skdp.privacy.data.kernels import Batch
 from skdp.scorers import LinearScorer, Scored, Scorer
 
-__all__ = ["AUCSaddle"]
-
 # The choices below were made on mammography, spambase, bank, ijcnn1, adult and on groups of digits (docs/defaults.md, "Saddle
 # problems").
 

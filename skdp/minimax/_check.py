@@ -13,8 +13,6 @@ from skdp.privacy.data.gradient_factors import Factors
 from skdp.privacy.data.kernels import Batch
 from skdp.privacy.errors import shown
 
-__all__ = ["check_saddle"]
-
 # Largest number of records that are also evaluated alone, in batches of one. A choice that bounds the time of the check.
 MOST_ALONE = 256
 

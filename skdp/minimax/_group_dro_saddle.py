@@ -15,8 +15,6 @@ from skdp.privacy.data.gradient_factors import Factors
 from skdp.privacy.data.kernels import Batch
 from skdp.scorers import Scored, Scorer
 
-__all__ = ["GroupDROSaddle"]
-
 # Logistic loss of the score 0.
 CONSTANT_LOSS = math.log(2.0)
 # Dual clip norm: largest excess of a loss over that of the score 0, which a label with probability 0.07 has. A choice; a larger

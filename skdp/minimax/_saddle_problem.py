@@ -9,8 +9,6 @@ from skdp._validation import refuse_hiding
 from skdp.privacy.data.kernels import Batch
 from skdp.privacy.queries import SaddlePoint
 
-__all__ = ["SaddleProblem"]
-
 
 class SaddleProblem(ABC):
     r"""A saddle problem :math:`\min_w \max_v \frac1n \sum_i f(w, v; z_i) + g(w, v)`, with primal variables w and dual ones v.

@@ -12,8 +12,6 @@ from skdp.privacy.data.gradient_factors import Factors, n_entries
 from skdp.privacy.data.kernels import Batch
 from skdp.privacy.errors import shown
 
-__all__ = ["SIDES", "check_numbers", "check_sizes", "gradients", "not_finite", "variables"]
-
 SIDES = ("primal", "dual")
 
 

@@ -14,8 +14,6 @@ from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.release_plan import Cost
 from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport, PrivacySpent, ReleaseLine
 
-__all__ = ["COMPOSITION", "STOPPING", "SearchPlan"]
-
 COMPOSITION, STOPPING = "composition", "random_stopping"
 REFIT = 0.5  # share of the squared Gaussian-DP parameter that a refit gets: half, by the design note of private metrics
 # Largest number of candidates that are all tried and scored by default. Then a trial and a refit have a good part of the budget.

@@ -34,8 +34,6 @@ from skdp.privacy.ledger.charging import gaussian_mu_of, pay, prepaid, scheduled
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.release_plan import noise_stated
 
-__all__ = ["DPGridSearchCV", "DPRandomizedSearchCV"]
-
 SCORES = {metric.scorer: metric for metric in CLASSIFICATION.values() if metric.searchable}  # by scikit-learn's names
 RFE = ("RFE",)  # it fits until few features are left
 OWN = ("epsilon", "delta", "adjacency")  # parameters of candidates that the search sets

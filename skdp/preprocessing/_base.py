@@ -8,8 +8,6 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from skdp._data_validation import read_features
 from skdp.preprocessing._lazily import lazily, public_row
 
-__all__ = ["StatelessTransformer"]
-
 
 @lazily
 class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

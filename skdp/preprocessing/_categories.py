@@ -11,8 +11,6 @@ from skdp._data_validation import quoting_no_data
 from skdp._validation import shown
 from skdp.preprocessing._base import StatelessTransformer
 
-__all__ = ["KnownCategories", "category_names", "named", "of_each", "spelling", "spellings"]
-
 # Largest integer that float64 represents exactly, as all smaller ones. A missing value elsewhere can convert a column of integers
 # to floats, which would change larger integers; they are spelt without this conversion only up to here.
 LARGEST_INTEGER = 2**53

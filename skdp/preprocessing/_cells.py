@@ -16,21 +16,6 @@ from skdp.preprocessing._categories import of_each, spelling
 from skdp.privacy.data.column_cells import finite_cells
 from skdp.privacy.queries.column_histograms import BUCKETS
 
-__all__ = [
-    "bucket_cells",
-    "column_values",
-    "columns_of",
-    "either_cells",
-    "hash_bucket",
-    "is_date",
-    "is_number",
-    "is_truth",
-    "number_cells",
-    "read_as_text",
-    "unread_cells",
-    "without_cells",
-]
-
 # Types of pandas, polars and pyarrow whose cells are numbers, dates, periods or durations; every other type is text.
 NUMBERS = re.compile(
     r"(sparse\[)?(u?int\d|float|halffloat|double|decimal|bool|date|time|duration|period)",  # timestamp, timedelta, datetime, too

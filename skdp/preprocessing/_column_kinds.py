@@ -18,11 +18,6 @@ from skdp.preprocessing._learned_columns import ColumnMap
 from skdp.preprocessing._scaling import BoundedNumbers, BoundedScaler, signed_log
 from skdp.privacy.queries.column_histograms import BUCKETS, bucket_bins
 
-__all__ = [
-    *("BEYOND", "KINDS", "OTHER", "Category", "Column", "Indicators", "LearnedScale", "Levels", "Number"),
-    *("check_bounds", "further", "single"),
-]
-
 OTHER = "other"
 MOST_INTEGERS = 64  # with an indicator each
 FURTHEST = 4.0  # largest scaled value, in sizes of the core; a choice: the bounds are at most this far

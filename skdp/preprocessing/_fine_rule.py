@@ -12,8 +12,6 @@ import numpy as np
 from skdp.preprocessing._octave_rule import FAR_Z, LEAST_MASS, LEAST_SQUARE, MODE, NEAR_Z, STEP_SQUARE, Finding, Z
 from skdp.privacy.queries.column_histograms import EVEN_BINS, integers_between
 
-__all__ = ["ends_in_few_bins", "may_be_integers", "refine"]
-
 # Share of the cells that are there which a window must hold, and of which the noise of its sum, Z standard deviations, is less.
 INSIDE, BLUR = 0.99, 0.25
 # Bins of a window over those of the one tried before, and the share of a window that is added on both sides as a margin, for a

@@ -38,17 +38,6 @@ from skdp.preprocessing._schema import (
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.errors import TableWarning, warn
 
-__all__ = [
-    "SHORT",
-    "FrameFacts",
-    "framed",
-    "leaves_to_learn",
-    "typed_columns",
-    "warn_of_ids",
-    "warn_of_left_out",
-    "warn_of_types",
-]
-
 MOST_NAMED = 10  # largest number of columns that a message lists
 # Names of ids, as tables have them: whole words, or the last word of a name.
 ID = re.compile(

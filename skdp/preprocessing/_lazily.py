@@ -11,8 +11,6 @@ from skdp._files._suffixes import imported
 from skdp._table_types import as_frame, is_dask, is_lazy
 from skdp.privacy.errors import silent
 
-__all__ = ["lazily", "public_row"]
-
 Kind = TypeVar("Kind", bound=type)
 
 

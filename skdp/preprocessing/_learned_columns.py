@@ -11,8 +11,6 @@ from skdp._validation import column_labels
 from skdp.preprocessing._base import StatelessTransformer
 from skdp.preprocessing._cells import columns_of
 
-__all__ = ["ColumnMap", "separator_of"]
-
 
 class ColumnMap(StatelessTransformer):
     """Map each cell of a frame to a block of columns, by the public facts of its column.

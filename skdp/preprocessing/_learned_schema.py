@@ -22,8 +22,6 @@ from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport
 
-__all__ = ["LearnedSchema"]
-
 TARGET = "every target is a finite number"
 
 

@@ -30,8 +30,6 @@ from skdp.privacy.queries.column_histograms import (
 from skdp.privacy.release_plan import ReleasePlan
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
-__all__ = ["Learned", "LearningPlan", "in_words", "learn", "warn_of_unlearned"]
-
 # By whether a column is text; None if each cell is a number or text.
 RULES: dict[bool | None, Callable[..., Any]] = {False: place_octaves, True: common_buckets, None: number_or_text}
 # The signal s = mu n / (k sqrt(d)) of a fit that spends a tenth of its squared budget on the columns: from FULL on all columns of

@@ -11,11 +11,6 @@ import numpy as np
 from skdp.preprocessing._column_kinds import Category, LearnedScale, Number, further
 from skdp.privacy.queries.column_histograms import LOWEST, NUMBER_BINS, OCTAVES, octave_ends
 
-__all__ = [
-    *("FAR_Z", "LEAST_MASS", "LEAST_SQUARE", "MODE", "NEAR_Z", "STEP_SQUARE", "Finding", "Z"),
-    *("common_buckets", "missing_share", "number_or_text", "place_octaves", "text_share"),
-]
-
 # Standard deviations of the noise above which a single bin counts: one empty column of 243 bins in 35 has a bin above it. With
 # 2.5 for buckets, adult gained .007 +- .003 of AUC (additive, epsilon .1, replace_one), bank lost .004 +- .002 (linear, .5,
 # replace_one), and all else was level: not taken.

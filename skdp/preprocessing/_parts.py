@@ -16,17 +16,6 @@ from skdp.preprocessing._cells import number_cells
 from skdp.preprocessing._column_kinds import OTHER, Column
 from skdp.privacy.errors import warn
 
-__all__ = [
-    "MISSING",
-    "HardlySeen",
-    "Part",
-    "Shares",
-    "hardly_seen_in_words",
-    "support",
-    "warn_of_hardly_seen",
-    "warn_of_unknown",
-]
-
 # Name as from `Column.parts_of_cells`, or a range (low, high) of numbers, without its ends, which may be infinite.
 Part = str | tuple[float, float]
 HardlySeen = tuple[Part, float]  # a part, and the largest share of the records of the fit that may have it

@@ -14,8 +14,6 @@ from skdp.preprocessing._scaling import RowNormClipper
 from skdp.preprocessing._schema import Schema
 from skdp.preprocessing._treatment import TreatmentSchema
 
-__all__ = ["SchemaPipeline", "from_schema", "indicators_of", "prepared_names"]
-
 
 @lazily
 class SchemaPipeline(Pipeline):

@@ -10,8 +10,6 @@ from skdp._files._tables import TextFormat, column_names, to_numbers
 from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._schema import Schema
 
-__all__ = ["as_described", "read_table", "read_target"]
-
 
 def read_table(
     path: str | os.PathLike[str],

@@ -10,8 +10,6 @@ from skdp._data_validation import read_features
 from skdp._validation import check_feature_bounds, check_number, check_scale, column_labels, shown, warn_of_two_numbers
 from skdp.preprocessing._base import StatelessTransformer
 
-__all__ = ["BoundedNumbers", "BoundedScaler", "RowNormClipper", "signed_log"]
-
 
 class BoundedScaler(StatelessTransformer):
     """Scale numbers to [-1, 1] by public bounds, in float64; values outside are clipped to them.

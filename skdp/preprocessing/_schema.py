@@ -18,14 +18,6 @@ from skdp.preprocessing._categories import KnownCategories, category_names
 from skdp.preprocessing._column_kinds import KINDS, Column, check_bounds
 from skdp.preprocessing._learned_columns import separator_of
 
-__all__ = [
-    "Schema",
-    "columns_and_target",
-    "matching",
-    "read_json",
-    "template",
-]
-
 LEAST_SQUARE = 0.01  # of the length of a typical row; a choice, so that rows of columns that are nearly all 0 are not blown up
 
 EXAMPLES = " or ".join(kind.example for kind in KINDS.values())

@@ -8,8 +8,6 @@ from typing import Any
 from skdp.preprocessing._column_kinds import Column
 from skdp.preprocessing._schema import Schema
 
-__all__ = ["TreatmentSchema"]
-
 
 @dataclass(frozen=True)
 class TreatmentSchema(Schema):

@@ -8,8 +8,6 @@ import numpy as np
 from skdp.preprocessing._octave_rule import LEAST_MASS, LEAST_SQUARE, MODE, Finding, Z, missing_share
 from skdp.privacy.queries.column_histograms import octave_bins
 
-__all__ = ["place_truths"]
-
 FALSE_BIN, TRUE_BIN = octave_bins(np.array([0.0, 1.0])).tolist()
 ENDS = 0.0, 1.0
 

@@ -24,8 +24,6 @@ from skdp.solvers._inference import Inference
 from skdp.solvers._released import ReleasedMoments
 from skdp.solvers._uncertainty import Uncertainty
 
-__all__ = ["Ask", "Problem", "Solver", "SolverResult", "signal_to_noise"]
-
 Ask = Callable[[Query], np.ndarray]
 
 # Share of the total weight of the records: (TOTAL_SCALE / signal-to-noise ratio)**2, at least LEAST_FOR_TOTAL and at most

@@ -10,8 +10,6 @@ from skdp.privacy.queries import ClassCounts, ClassLoss, LabelSum
 from skdp.solvers._base import Problem
 from skdp.solvers.minimax._auc_problem import AUCProblem
 
-__all__ = ["ClassFrequencies", "class_frequencies", "is_binary", "labels_query", "public_rate"]
-
 # Largest absolute difference of the class frequencies that is believed however noisy it is: a fit that sees nothing else should
 # still predict the larger class. A choice; a smaller value predicts it less often on small tables.
 LEAST_DIFFERENCE = 0.5

@@ -8,8 +8,6 @@ import numpy as np
 
 from skdp.privacy.queries import Standardization
 
-__all__ = ["CoefficientNoise"]
-
 
 class Contraction(Protocol):
     """Define how noise is left by steps that contract it."""

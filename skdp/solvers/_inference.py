@@ -9,8 +9,6 @@ from scipy import stats
 
 from skdp.privacy.queries import Standardization
 
-__all__ = ["Contrasts", "Inference", "WaldTest"]
-
 # Factor of all standard errors, for what a linear recursion leaves out. Measured on generated tables of 5000 records; a larger
 # one makes intervals wider.
 GUARD = 1.05

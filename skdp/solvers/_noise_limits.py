@@ -2,8 +2,6 @@
 
 from skdp.solvers._base import Problem
 
-__all__ = ["bearable_noise", "largest_prediction", "noise_limited_clip_norm"]
-
 # Noise that a raw prediction may gather before contraction, in log-odds for classes, and in half the range of the targets (or
 # the threshold of the loss) for numbers. Choices; in "standardized_gd", 1.5 or 6 in place of 3 moved the mean AUC of eight
 # tables by at most .01. A larger value means longer paths: less bias and more noise.

@@ -10,8 +10,6 @@ from skdp.solvers import _algorithms
 from skdp.solvers._base import Problem, Solver
 from skdp.solvers.minimax._auc_problem import AUCProblem
 
-__all__ = ["SOLVERS", "choose_solver"]
-
 #: Class of each solver, by the name that ``solver=`` takes.
 SOLVERS: dict[str, type[Solver]] = {
     kind.name: kind for kind in vars(_algorithms).values() if isinstance(kind, type) and issubclass(kind, Solver)

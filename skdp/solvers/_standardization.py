@@ -10,17 +10,6 @@ from skdp.privacy.schedule import Gaussian, Release
 from skdp.solvers._base import Problem
 from skdp.solvers._released import ReleasedMoments
 
-__all__ = [
-    "Standard",
-    "james_stein",
-    "mean_noise",
-    "moments",
-    "moments_release",
-    "outer_coefficients",
-    "released_moments",
-    "standard",
-]
-
 # Floor of the variances: NOISE_FLOOR times the expected largest noise of d variances, plus RELATIVE_FLOOR times their mean,
 # plus ABSOLUTE_FLOOR times the squared data norm. Chosen on adult, mammography, spambase and ijcnn1 (docs/defaults.md): twice
 # or half of either of the first two moved the mean AUC by at most .003. A larger floor scales narrow features up less.

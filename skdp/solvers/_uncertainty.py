@@ -8,8 +8,6 @@ from scipy.special import ndtri
 
 from skdp.privacy.queries import Standardization
 
-__all__ = ["Uncertainty"]
-
 # Largest share of a coefficient's variance from hidden directions, beyond which it has no interval. A choice; a smaller value
 # refuses more intervals (docs/defaults.md).
 MOST_HIDDEN = 0.5

@@ -25,7 +25,7 @@ def test_a_file_is_tested_by_the_one_that_mirrors_it(path, expected):
 def test_without_such_a_file_by_those_that_name_it_or_what_it_exports(tmp_path):
     """At most five, the mirrored folder first, and the module itself where it has doctests."""
     for name, text in {
-        "skdp/a/_b.py": '__all__ = ["Thing"]\n',
+        "skdp/a/_b.py": "class Thing: ...\n",
         "tests/test_1.py": "from skdp.a import Thing",
         "tests/test_2.py": "from skdp.a import Things, a_Thing",
         "tests/a/test_3.py": "import skdp.a._b",
@@ -36,7 +36,7 @@ def test_without_such_a_file_by_those_that_name_it_or_what_it_exports(tmp_path):
     assert [str(file) for file in files_for("skdp/a/_b.py", tmp_path)] == ["tests/a/test_3.py", "tests/test_1.py"]
     for number in range(10, 20):
         (tmp_path / f"tests/test_{number}.py").write_text("Thing")
-    (tmp_path / "skdp/a/_b.py").write_text('__all__ = ["Thing"]  # >>> 1\n')
+    (tmp_path / "skdp/a/_b.py").write_text("class Thing: ...  # >>> 1\n")
     assert len(files_for("skdp/a/_b.py", tmp_path)) == MOST + 1
     (tmp_path / "tests/a/test_b.py").touch()
     assert [str(file) for file in files_for("skdp/a/_b.py", tmp_path)] == ["tests/a/test_b.py", "skdp/a/_b.py"]

@@ -21,8 +21,6 @@ from skdp.preprocessing import Term
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import WaldTest
 
-__all__ = ["AdditiveModel", "ColumnModel"]
-
 # What else hides a function of a classifier, for its warning.
 ONE_CLASS = " Where nearly all records have one class, the log-odds are not identified either."
 

@@ -16,8 +16,6 @@ from skdp.preprocessing._columns import SchemaColumns
 from skdp.preprocessing._schema import Schema
 from skdp.privacy.data.packed_rows import MOST_KNOTS, STEPS, PackedCategory, PackedNumber, PackedRows, code_of
 
-__all__ = ["AdditiveBasis", "Term", "TermValues", "knots"]
-
 # Bytes of an entry of CSR, and of a table in CSR from which on cells are packed: a smaller one is small beside Python. A choice.
 ENTRY_BYTES, LARGE_BYTES = 12, 2**25
 NEAR = 1e-9  # places that are taken to be the same

@@ -5,8 +5,6 @@ import numpy as np
 from skdp.estimators.additive._basis import AdditiveBasis, Term, TermValues
 from skdp.privacy.data.bins import EDGES, Bins, ColumnBins
 
-__all__ = ["bin_effects", "bin_places", "bins_of", "bins_of_values"]
-
 
 def bins_of(basis: AdditiveBasis) -> Bins:
     """Return what maps rows of a basis without pairs to bins of its columns."""

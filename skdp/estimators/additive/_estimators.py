@@ -14,8 +14,6 @@ from skdp.estimators.additive._task import AdditiveTask
 from skdp.preprocessing import AdditiveBasis
 from skdp.solvers import Solver
 
-__all__ = ["DPAdditiveClassifier", "DPAdditiveRegressor"]
-
 
 class AdditiveClassificationTask(IntervalTask, AdditiveTask, ProbabilisticTask):
     """Task of an additive classifier."""

@@ -10,8 +10,6 @@ from skdp.estimators.additive._terms import LEVEL, ShapeFunction, Shapes
 from skdp.preprocessing import AdditiveBasis, Term
 from skdp.solvers import Contrasts, Inference, InferenceDescent, Problem, WaldTest
 
-__all__ = ["ALIKE", "InferredShapes", "all_means", "fitted_first", "independent", "intervals_for_inference"]
-
 # Numbers of intervals between knots that a fit for inference tries, in this order. Few knots leave few coefficients, and the same
 # budget tells more about each; between the knots, a function is a line. With 2 and 3 intervals, bands held .4 to .9 of the points
 # of a curve with two bends (log-odds, 5000 records, epsilon 1), because no knot shows these.

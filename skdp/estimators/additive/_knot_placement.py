@@ -10,8 +10,6 @@ from scipy import sparse
 from skdp._projections import onto_simplex
 from skdp.estimators.additive._basis import AdditiveBasis, Term, knots
 
-__all__ = ["FINE", "FINEST", "finest", "hat_columns", "place_knots", "placed", "refinement"]
-
 FINEST = knots(32)
 FINE = knots(128)  # for knots at quantiles, which may all be within a small part of the range
 EVEN = 4  # number of even intervals whose ends are always knots, whatever the records are

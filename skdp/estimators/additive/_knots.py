@@ -15,8 +15,6 @@ from skdp.privacy.queries import HatSums
 from skdp.privacy.schedule import Gaussian, Release
 from skdp.solvers import Problem
 
-__all__ = ["SHARE", "drowned", "front_of", "intervals_for_classes", "intervals_for_numbers", "moves", "release_knots"]
-
 # Signal-to-noise ratio per column of numbers below which a classifier gets no hats, and ratio up to which it gets
 # FEWEST_INTERVALS; above it, the number grows with the cube root of the ratio. Choices: smaller values give more hats.
 FAINTEST, USUAL = 6.0, 200.0

@@ -21,8 +21,6 @@ from skdp.preprocessing import AdditiveBasis, Schema, SchemaColumns
 from skdp.preprocessing._parts import Shares
 from skdp.privacy.data.partition import in_storage
 
-__all__ = ["Additive", "FunctionReader", "columns_of", "labels_of_columns", "number_of_records", "training_columns"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Additive(ExtraFacts):

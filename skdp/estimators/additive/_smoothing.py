@@ -11,8 +11,6 @@ from skdp.preprocessing import AdditiveBasis, Term
 from skdp.preprocessing._column_kinds import Indicators
 from skdp.solvers import SolverResult
 
-__all__ = ["smoothed"]
-
 # Standard deviations that a prior may have, in log-odds: of the difference between neighbouring knots, and of a category. The
 # least ones are choices on adult, ijcnn1, mammography and spambase. With 1.5 in place of 2, curves are nearer to those without
 # noise, and the log loss of spambase is .004 higher: effects of 57 columns add up that single columns do not show. Without a

@@ -12,8 +12,6 @@ from skdp.preprocessing._column_kinds import OTHER, Column
 from skdp.preprocessing._parts import HardlySeen, Shares
 from skdp.solvers import ReleasedMoments, SolverResult
 
-__all__ = ["Support", "supported", "supports"]
-
 # A level, or all places beyond a knot, are taken to be empty if noise alone explains their share, up to SEEN deviations of it,
 # and if the releases exclude, by DEVIATIONS, that they have more of the records than LITTLE over the number of categories, or of
 # numbers; what no schema lists needs the first alone. So wide tables, where the effects of many columns add up, are judged less.

@@ -30,8 +30,6 @@ from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Loss
 from skdp.solvers import Problem, SolverResult, signal_to_noise
 
-__all__ = ["AdditiveTask"]
-
 # Smallest number of records of a fit, and largest number of even intervals between knots; the latter is a choice.
 FEWEST_SAMPLES, MOST_INTERVALS = 2, 256
 

@@ -15,8 +15,6 @@ from skdp.estimators._public_columns import named_columns
 from skdp.preprocessing import AdditiveBasis, Schema, Term
 from skdp.solvers import CoefficientNoise, WaldTest
 
-__all__ = ["ShapeFunction", "Shapes", "check_monotone", "monotone_coefficients", "monotone_directions"]
-
 LEVEL = 0.95  # pointwise coverage of the band for the noise; a choice
 CELLS = 2**22  # largest number of entries of a dense part of a grid; a choice that bounds memory
 DRAWS = 4000  # simulations of the largest deviation of a curve: its 95 % quantile has an error of about 1 %

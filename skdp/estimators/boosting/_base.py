@@ -17,8 +17,6 @@ from skdp.estimators.additive._terms import ShapeFunction, Shapes
 from skdp.estimators.boosting._reading import BoostedShapes, TreeReader
 from skdp.privacy.engines.in_threads import in_order
 
-__all__ = ["BoostedModel"]
-
 
 class BoostedModel(AdditiveModel):
     """Base of gradient boosting. Its additive part has no parameters beside the columns: public facts choose the rest.

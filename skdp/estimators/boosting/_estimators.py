@@ -14,8 +14,6 @@ from skdp.estimators.boosting._base import BoostedModel
 from skdp.estimators.boosting._task import BoostedTask
 from skdp.preprocessing import AdditiveBasis
 
-__all__ = ["DPGradientBoostingClassifier", "DPGradientBoostingRegressor", "StagedClassification", "StagedRegression"]
-
 
 class StagedClassification:
     """Mixin of classifiers that predict after each tree."""

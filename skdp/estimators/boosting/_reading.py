@@ -15,8 +15,6 @@ from skdp.preprocessing import Term
 from skdp.privacy.data.binned_records import leaves
 from skdp.privacy.data.bins import EDGES
 
-__all__ = ["BoostedShapes", "TreeReader"]
-
 MIDDLES = np.concatenate([[0.0], (np.append(0.0, EDGES) + np.append(EDGES, 1.0)) / 2, [1.0]])  # of the bins, with both bounds
 FACETS = np.linspace(0.0, 1.0, 33)  # where the function of a pair is given for a number; a choice
 RAREST = 1e-9  # smallest share of a bin in expectations, where only the released one is 0; a choice

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from skdp.privacy.queries import BinCounts, LeafSums, ResidualSum, TreeWeight
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
-__all__ = ["Rule", "least_ratio", "rule_of"]
-
 # Signal-to-noise ratio, mu n over the sensitivity, per column (of numbers and of classes) and in all for classes, below which
 # there are no trees. On bike, trees lost .11 of R2 between 40 and 100 per column and gained .14 above. Between 40 and 100 they
 # gained .02 of AUC on ijcnn1 and .005 on covertype, and lost .002 on adult; at 25 they lost .003 on covertype. In all, they lost

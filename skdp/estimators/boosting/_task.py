@@ -23,8 +23,6 @@ from skdp.privacy.queries import BinCounts, LeafSums, Loss, ResidualSum, TreeWei
 from skdp.solvers import Problem, SolverResult
 from skdp.solvers._standardization import james_stein
 
-__all__ = ["Boosted", "BoostedTask", "Boosting"]
-
 PERIODS = 20  # how often the weights of columns are computed from the gains so far; a choice
 AVERAGED = 0.5  # share of the trees, the last ones, over which the model is an average; a choice
 LARGEST_WEIGHT = 1.5  # of all trees; a choice

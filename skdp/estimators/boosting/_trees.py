@@ -12,8 +12,6 @@ from skdp._projections import onto_simplex
 from skdp.privacy.data.binned_records import leaves
 from skdp.privacy.data.bins import EDGES, Bins
 
-__all__ = ["Background", "ColumnGains", "Marginals", "Tree", "Trees", "drawn", "leaf_shares"]
-
 EVEN_CUTS = 0.5  # share of the cuts of numbers at an even place between the bounds; the others are at a quantile; a choice
 QUANTILES = 0.02, 0.98  # between which quantiles a cut may be; a choice
 LEAST_WEIGHT, USUAL_WEIGHT = 0.02, 0.5  # limits of the first weight of a category, and that of a number; choices

@@ -4,8 +4,6 @@ import hashlib
 import hmac
 import os
 
-__all__ = ["SHORTEST_KEY", "VARIABLE", "Chain", "key_bytes"]
-
 # Environment variable that holds the key if none is passed.
 VARIABLE = "SKDP_LEDGER_KEY"
 

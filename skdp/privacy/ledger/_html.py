@@ -6,8 +6,6 @@ from typing import Any
 from skdp.privacy.ledger.entries import LedgerEntry
 from skdp.privacy.ledger.privacy_filter import Filter
 
-__all__ = ["as_html"]
-
 LINE = "1px solid rgba(128,128,128,.4)"  # grey lines and inherited colours are readable on light and dark pages
 CELL = f"text-align:left;vertical-align:top;padding:.2em .8em .2em 0;border-bottom:{LINE}"
 COLUMNS = ("", "Time (UTC)", "What", "Epsilon", "Delta", "Charged as")

@@ -17,8 +17,6 @@ from typing import Any
 from skdp.privacy.errors import LedgerError
 from skdp.privacy.ledger._chain import VARIABLE, Chain
 
-__all__ = ["Store", "damaged", "temporary_file"]
-
 FORMAT = "skdp-ledger-1"  # version of the file format; files of another version are refused
 
 # Seconds that a charge waits for other writers before it fails. A choice, well above the time of one charge.

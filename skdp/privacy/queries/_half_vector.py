@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 
-__all__ = ["half_vector", "half_vector_size", "square", "symmetric"]
-
 
 def square(entries: np.ndarray) -> np.ndarray:
     """Return the square matrix with these entries, row by row; a view."""

@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["conjugate_gradients", "minimize"]
-
 # Smallest factor of Newton's direction that is tried before gradient descent takes over. A choice. It affects the speed only.
 SHORTEST = 2.0**-36
 

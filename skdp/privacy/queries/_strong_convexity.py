@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from skdp.privacy.data.summation import summation_error
 from skdp.privacy.noise.gaussian import RELATIVE_SLACK
 
-__all__ = ["Minimization"]
-
 ROUNDOFF = 2.0**-53  # largest relative error of one rounding in float64
 
 # Norm of the gradient at which a search for the minimum ends, relative to the largest float64 error of that gradient. A choice

@@ -8,8 +8,6 @@ from typing import Any
 from skdp.privacy.report._public_columns import in_words
 from skdp.privacy.schedule import Selection
 
-__all__ = ["as_fragment", "as_page"]
-
 LONG = 500  # number of characters above which a value is folded; a choice, a few lines on a page
 MANY = 40  # number of lines above which a table is folded; a choice, about one screen
 WHOLE = ("parameters", "schema")  # mappings that are one fact

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["in_words"]
-
 
 def in_words(public: Mapping[str, Any]) -> dict[str, Any]:
     """Return public facts with a schema in words, which then does not count among the parameters, where it may be cut.

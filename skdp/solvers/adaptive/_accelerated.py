@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["AcceleratedSteps", "accelerated"]
-
 # Standard deviations of noise by which the slope along the last move must be positive for a restart. With 0, noise restarted so
 # often that an excess log loss of 2.5e-4 was left where five classes are nearly separated, with 3 it is 1e-4 (docs/defaults.md).
 BEYOND = 3.0

@@ -11,8 +11,6 @@ from skdp.privacy.schedule import Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers.adaptive._whitening import BINS, half_vector_noise, hopeless, hopelessness
 
-__all__ = ["MOST_FOR_HISTOGRAM", "MOST_WHITENED", "AdaptiveSolver", "WhiteningSolver"]
-
 # Number of features up to which the second moment is released, d * (d + 1) / 2 numbers. The bound on the rounding error in
 # `Whitening` is proved up to this number. A smaller value whitens fewer tables; beyond it all features share one scale.
 MOST_WHITENED = 1024

@@ -15,8 +15,6 @@ from skdp.solvers.adaptive._counted_calibration import CUTS, UNIT, calibrated_li
 from skdp.solvers.adaptive._iterate_noise import NoisySteps, bend_of_calibration
 from skdp.solvers.adaptive._step_rules import sharpness
 
-__all__ = ["Calibration", "CalibrationByCounts", "CalibrationByGradients", "Level"]
-
 # Clip norm of the gradients of slope and offset, over the largest slope of the weighted loss. A choice: it clips records with
 # the largest slope and a score beyond 1.7.
 CALIBRATION_CLIP = 2.0

@@ -3,8 +3,6 @@
 import numpy as np
 from scipy.special import expit
 
-__all__ = ["step_matrix"]
-
 # Standard deviation of slope and offset around the start that the steps count with. A larger one learns more, and more noise.
 # Excess log loss, in sum over 15 cells of adult, ijcnn1, mammography, spambase, long rows and made-up tables: .203 with .4, .179
 # with .6, .180 with .7, .204 with 1 (docs/defaults.md).

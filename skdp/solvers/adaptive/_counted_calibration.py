@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit, ndtr
 
-__all__ = ["COUNTED", "CUTS", "EDGES", "UNIT", "calibrated_line", "share_of_counts"]
-
 # All constants were chosen on subsets of 300 to 3000 records of adult, ijcnn1, mammography and spambase, and on a table of breast
 # cancer (docs/defaults.md).
 

@@ -11,8 +11,6 @@ from skdp.privacy.queries import Standardization
 from skdp.solvers._inference import MOST_ASIDE
 from skdp.solvers.adaptive._whitening import Frame
 
-__all__ = ["EstimatedBread", "Steps", "Unlearned", "clear_of_flat", "estimated_bread", "estimated_meat"]
-
 # The matrices here, all of order k = d + 1 (the features of z, and the constant):
 #   released    H + E: mean second derivatives at the estimate, and the noise of their release. E is symmetric, with independent
 #               entries of variance s^2 on the diagonal and s^2 / 2 beside it, which is one law in all orthonormal bases.

@@ -11,18 +11,6 @@ from skdp.solvers._class_frequencies import ClassFrequencies
 from skdp.solvers._standardization import LEAST_SPREAD, Standard
 from skdp.solvers.adaptive._shrinkage import half_edge
 
-__all__ = [
-    "FEW",
-    "LARGE",
-    "MOMENT_SHARE",
-    "TAIL",
-    "WIDEST_WHITE_CLIP",
-    "first_lengths",
-    "moment_query",
-    "moment_release",
-    "whitened",
-]
-
 # The constants were chosen on one half of a set of generated designs and confirmed on the other half (docs/defaults.md).
 
 # Number of records above which a fit makes few passes: then a pass is what costs. A choice.

@@ -12,17 +12,6 @@ from skdp.solvers._standardization import Standard, mean_noise, moments
 from skdp.solvers.adaptive._accelerated import AcceleratedSteps
 from skdp.solvers.adaptive._shrinkage import momentum_gains
 
-__all__ = [
-    "INFLATION",
-    "KnownSteps",
-    "NoisySteps",
-    "bend_of_calibration",
-    "clipped_bend",
-    "mean_bend",
-    "variances_left",
-    "weighted_bend",
-]
-
 # Factor by which correlated features may make the loss flatter than their variances say: the variance inflation factor from which
 # textbooks call collinearity severe. A larger value makes standard errors larger.
 INFLATION = 10.0

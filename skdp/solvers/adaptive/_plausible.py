@@ -6,8 +6,6 @@ import numpy as np
 
 from skdp.solvers.adaptive._shrinkage import tail_gains
 
-__all__ = ["TailSteps", "hidden_directions", "plausible_curvatures"]
-
 # Curvature up to which a direction counts as hidden: h / (h + f) of an eigenvalue h at the half edge e of its noise, with the
 # floor f = e / 2 of the whitening. It follows from `FLOOR` there.
 HIDDEN = 2 / 3

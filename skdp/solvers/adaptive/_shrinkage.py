@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 
-__all__ = ["deconvolved", "half_edge", "momentum_gains", "noisy_quantile", "posterior_factors", "tail_gains"]
-
 # Variances that the prior of `posterior_factors` may have, over the largest one: 0, and 71 values that are 1.26 times each other.
 # A choice; a finer grid costs time.
 PRIORS = np.concatenate([[0.0], np.geomspace(1e-7, 1.0, 71)])

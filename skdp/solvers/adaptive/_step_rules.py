@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from skdp.losses import BoundedProper
 from skdp.privacy.queries import Loss
 
-__all__ = ["CLIPPED", "LEAST_PER_COEFFICIENT", "MOST_PER_COEFFICIENT", "WEIGHTED", "StepRule", "sharpness"]
-
 # Signal-to-noise ratio per coefficient, mu n / (k (d + 1)), from which two classes have weighted steps. A bounded unbiased slope
 # has a third of the curvature per unit of noise that clipped logistic slopes have where the log-odds are large. On spambase at a
 # ratio of 5 to 9 it lost .02 to .03 of AUC. From 50 on, AUC changed by -.0004 to +.0092 in 57 made-up cells (docs/defaults.md).

@@ -10,8 +10,6 @@ from skdp.privacy.schedule import Gaussian, Release
 from skdp.solvers._base import Ask, Problem
 from skdp.solvers._standardization import mean_noise
 
-__all__ = ["Location", "release_location", "target_releases"]
-
 # Where no source is named, the constants are choices, made with california and bike in view (docs/defaults.md, "Numbers, a loss
 # with a kink").
 

@@ -25,25 +25,6 @@ from skdp.solvers._released import ReleasedMoments
 from skdp.solvers._standardization import james_stein
 from skdp.solvers.adaptive._shrinkage import deconvolved, half_edge, noisy_quantile
 
-__all__ = [
-    "BINS",
-    "PRIOR",
-    "USUAL_LEVEL",
-    "Centre",
-    "Frame",
-    "Shares",
-    "half_vector_noise",
-    "hopeless",
-    "hopelessness",
-    "ranges",
-    "release_centre",
-    "release_frame",
-    "release_gradient_norm",
-    "releases",
-    "residual_bins",
-    "shrunk_mean",
-]
-
 # Where no source is named, the constants were chosen on california, bike and 13 small or generated tables (docs/defaults.md).
 
 # Number of ranges of a histogram, whose ends grow by the root of 2. Fewer or wider ranges lost tables with small residuals; more

@@ -10,8 +10,6 @@ from skdp.samplings import Sampling, draw
 from skdp.solvers._base import Problem
 from skdp.solvers._noise_limits import bearable_noise
 
-__all__ = ["Coordinates", "Terms"]
-
 # Number of draws over which sizes and constants of blocks are averaged. A choice; they come from a fixed seed.
 PROBES = 32
 # Raw predictions of an optimum over the noise that one may gather (1 for log-odds). A choice; a larger value means more steps.

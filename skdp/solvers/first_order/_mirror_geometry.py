@@ -8,8 +8,6 @@ from skdp.constraints import L1Ball, L2Ball, LpBall
 from skdp.mirror_maps import MirrorMap
 from skdp.solvers._base import Problem
 
-__all__ = ["mirror_map", "row_bound", "unit_width"]
-
 
 def mirror_map(problem: Problem) -> MirrorMap:
     """Return the mirror map of the constraint, for all coefficients."""

@@ -25,8 +25,6 @@ from skdp.solvers.first_order._steps import (
     steps_in_balance,
 )
 
-__all__ = ["MomentumSolver"]
-
 # Largest number of steps that is accepted. A choice.
 MOST_STEPS = 10**7
 # Least noise weight of the release of the moments, relative to a gradient's (and largest one, by its reciprocal): what a schedule

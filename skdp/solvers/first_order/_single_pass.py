@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 
-__all__ = ["draws_for_half", "fresh_batches", "steps_for_half"]
-
 # Draws beyond their mean number, over sqrt(n): seven standard deviations, by the proof in `steps_for_half`. A smaller value makes
 # it more likely that a pass ends before half of the records were used.
 ROOM = 4.0

@@ -11,8 +11,6 @@ from skdp.solvers._base import Problem
 from skdp.solvers._noise_limits import largest_prediction
 from skdp.solvers.first_order._mirror_geometry import row_bound, unit_width
 
-__all__ = ["HeavyBall", "MirrorSteps", "Move", "default_radius", "euclidean_step", "mirror_step", "steps_in_balance"]
-
 
 class Move(Protocol):
     """State of an iteration.

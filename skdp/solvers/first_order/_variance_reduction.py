@@ -14,8 +14,6 @@ from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._noise_limits import bearable_noise, noise_limited_clip_norm
 
-__all__ = ["EpochSettings", "VarianceReduction"]
-
 # Largest default step, times the smoothness of a record's loss: three quarters of the stability limit 2 of gradient descent.
 STEP = 1.5
 # Reciprocal of the step of Theorem 4.2 (Wang, Ye, Xu 2017) times the smoothness. The paper prints 12; its inequality (4) needs

@@ -13,8 +13,6 @@ from skdp.solvers._base import Ask
 from skdp.solvers._standardization import mean_noise, moments, moments_release, standard
 from skdp.solvers.minimax._problem import MinimaxProblem
 
-__all__ = ["AUCProblem"]
-
 # Share of the preparation's squared Gaussian-DP parameter that the positive rate gets; the moments get the rest. A choice.
 LABELS_PART = 0.2
 LEAST_USUAL = 0.1  # lower limit of the usual squared norm of a standardised row; a choice

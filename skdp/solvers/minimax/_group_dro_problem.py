@@ -11,8 +11,6 @@ from skdp.solvers._base import Ask
 from skdp.solvers._standardization import mean_noise, moments, moments_release, standard
 from skdp.solvers.minimax._problem import MinimaxProblem
 
-__all__ = ["GroupDROProblem"]
-
 # Share of the preparation's squared Gaussian-DP parameter for the moments. A choice, as for the area under the ROC curve, where
 # the class frequencies get the rest; here the rest goes to the steps.
 MOMENTS_PART = 0.8

@@ -10,8 +10,6 @@ from skdp.minimax import SaddleProblem
 from skdp.privacy.schedule import Release
 from skdp.solvers._base import Ask, Problem
 
-__all__ = ["MinimaxProblem", "NoLoss"]
-
 
 @dataclass(frozen=True)
 class NoLoss:

@@ -17,8 +17,6 @@ from skdp.privacy.schedule import Gaussian, PoissonGaussian
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers.minimax._problem import MinimaxProblem
 
-__all__ = ["SaddleDescent", "SaddleSettings", "SaddleSolver", "mechanism", "signal"]
-
 StepSizes = Callable[[float], tuple[float, float]]
 
 OUTPUTS = ("average", "last", "random")

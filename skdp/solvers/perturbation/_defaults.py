@@ -10,8 +10,6 @@ from skdp.privacy.queries._strong_convexity import Minimization
 from skdp.privacy.schedule import Mechanism, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 
-__all__ = ["MinimumSolver", "minimization", "unit_noise"]
-
 # Signal-to-noise ratio from which nothing is clipped; below half of it gradients are clipped to half of their largest norm. A
 # choice, the same as for "gd": a larger value clips longer.
 CLEAR = 3000.0
