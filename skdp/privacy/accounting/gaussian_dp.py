@@ -18,8 +18,6 @@ import math
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr
 
-__all__ = ["gaussian_delta", "gaussian_epsilon", "gaussian_mu"]
-
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Return the delta that mu-GDP gives at ``epsilon``.

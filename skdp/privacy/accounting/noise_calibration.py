@@ -14,8 +14,6 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule, Selection, SinglePass
 
-__all__ = ["calibrate", "noise_multiplier", "selection_epsilon", "spent_epsilon"]
-
 # Relative amount by which sums of epsilons are rounded to the private side. A choice, well above the float64 error of such a sum.
 SLACK = 1e-12
 

@@ -26,8 +26,6 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Schedule, Selection, SinglePass
 
-__all__ = ["TRANSFORM_ERROR", "Composition", "loss_distribution"]
-
 # Smallest delta that is accepted. Below it a convolution in float64 has no correct digits left.
 SMALLEST_DELTA = 1e-12
 

@@ -28,8 +28,6 @@ from scipy.optimize import brentq
 
 from skdp.privacy.accounting.gaussian_dp import gaussian_delta, gaussian_mu
 
-__all__ = ["stopping_epsilon", "stopping_mu"]
-
 # Orders minus 1 of which the best is taken: any order gives a valid epsilon. A choice; neighbours differ by 5 %.
 ORDERS_ABOVE_1 = np.geomspace(1e-2, 1e5, 330)
 

@@ -20,8 +20,6 @@ import math
 
 from scipy.optimize import brentq
 
-__all__ = ["zcdp_epsilon", "zcdp_rho"]
-
 # Relative amount by which epsilon and rho are rounded to the private side. A choice above the float64 error of both formulas.
 SLACK = 1e-9
 

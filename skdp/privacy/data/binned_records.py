@@ -10,8 +10,6 @@ from skdp.privacy.data.kernels import Kernel, Records
 from skdp.privacy.data.private_data import PrivateData
 from skdp.privacy.data.summation import BLOCK, TreeSum, summation_error
 
-__all__ = ["BinnedRecords", "Columns", "leaves"]
-
 Columns = Sequence[np.ndarray] | np.ndarray  # one array to a column
 
 

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["EDGES", "Bins", "ColumnBins"]
-
 # Edges of the bins of a number between its bounds, from 0 to 1. Choices: 128 even bins, of which the first is divided into finer
 # ones, since counts and amounts concentrate there.
 EVEN, FINER = 128, 8

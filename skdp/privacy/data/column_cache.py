@@ -11,8 +11,6 @@ from skdp.privacy.data.kernels import SHORTEST, clip_residuals
 from skdp.privacy.data.storage import Part, Storage, row_squares, scaled
 from skdp.privacy.data.summation import BLOCK, TreeSum
 
-__all__ = ["ColumnCache", "entries"]
-
 # Number of columns of a block of rows that are copied at a time: 2**18 cells, 2 MB in float64. A choice for memory and speed.
 # It also sets the order of sums, so another value changes their rounding.
 WIDEST = 64

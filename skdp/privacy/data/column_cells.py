@@ -8,8 +8,6 @@ import numpy as np
 
 from skdp.privacy.data.private_data import PrivateData
 
-__all__ = ["ColumnCells", "finite_cells"]
-
 
 class ColumnCells(PrivateData):
     """Hold the cells of a table, any real numbers, for queries that count them in bins.

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ColumnScaling"]
-
 
 @dataclass(frozen=True, eq=False)
 class ColumnScaling:

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-__all__ = ["products"]
-
 # Number of columns of coefficients up to which einsum sums each row and nothing is rounded to a grid. A choice for speed: up to
 # about this many columns einsum is as fast as rounding and BLAS.
 FEW = 4

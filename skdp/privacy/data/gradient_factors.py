@@ -12,8 +12,6 @@ from skdp.privacy.data.kernels import SHORTEST
 from skdp.privacy.data.storage import row_squares
 from skdp.privacy.errors import PrivacyAccountingError
 
-__all__ = ["CANCELLED", "Factors", "clipped_sum", "differences", "lengths", "n_entries"]
-
 # Share of the length of the two terms of a difference by which the bound on its norm is raised (in squares), for the digits that
 # cancel. A choice. If the terms are more than 1 / CANCELLED times as long as the difference, the allowance exceeds the norm and
 # the clip shrinks the difference more than needed. A smaller share would need more correct digits.

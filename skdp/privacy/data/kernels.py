@@ -6,8 +6,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["SHORTEST", "Batch", "Kernel", "Records", "clip_residuals", "clipped_targets", "fixed"]
-
 Array = TypeVar("Array", np.ndarray, np.ndarray | None)
 
 # Shortest norm, in the units of the vector; a shorter vector is treated as if it had this norm. A choice whose square is a normal

@@ -11,8 +11,6 @@ from scipy import sparse
 from skdp.privacy.data.bins import EDGES, FINEST, NEXT_EDGE, ROUNDING, Bins
 from skdp.privacy.data.summation import BLOCK
 
-__all__ = ["MOST_KNOTS", "STEPS", "PackedBlock", "PackedCategory", "PackedNumber", "PackedRows", "code_of"]
-
 # A code of a number, two bytes: the number of the knot on its left, and how far it is on the way to the next one.
 #    knot  k                k + 1
 #     |    .    .    .    .    |        code = k * STEPS + steps from the knot

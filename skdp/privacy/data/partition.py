@@ -18,22 +18,6 @@ from skdp.privacy.data.summation import TreeSum
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import SourceError, silent
 
-__all__ = [
-    "Chunk",
-    "Failure",
-    "Partition",
-    "SampleOf",
-    "chunks_of",
-    "counted",
-    "guarded",
-    "in_storage",
-    "joined",
-    "mapped",
-    "partial_sum",
-    "prepared",
-    "restored",
-]
-
 STANDS = "The charge stands, and the estimator is as it was before the fit."
 CHANGED = f"The source changed during the fit. {STANDS}"
 FAILED = "Work on a partition failed; a fit of public data in memory with epsilon=inf shows why."

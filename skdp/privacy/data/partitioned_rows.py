@@ -11,8 +11,6 @@ from skdp.privacy.data.summation import TreeSum, summation_error
 from skdp.privacy.data.training_data import LastSum
 from skdp.privacy.errors import SourceError
 
-__all__ = ["Engine", "Loaded", "PartitionedCells", "PartitionedRows", "PartitionedSample"]
-
 
 class Loaded(Protocol):
     """What the process of the fit knows about a partition; the numbers of rows are public, the fingerprint is keyed."""

@@ -6,8 +6,6 @@ import numpy as np
 
 from skdp.privacy.errors import SourceError
 
-__all__ = ["PrivateData", "Sums"]
-
 
 class Sums(Protocol):
     """Define what the holders of private data need of a query of a sum."""

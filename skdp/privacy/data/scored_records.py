@@ -8,8 +8,6 @@ import numpy as np
 from skdp.privacy.data.private_data import PrivateData
 from skdp.privacy.data.summation import BLOCK, TreeSum, chunk_rows, summation_error
 
-__all__ = ["ScoredRecords", "places_on_grid"]
-
 
 @dataclass(frozen=True, eq=False)
 class ScoredRecords(PrivateData):

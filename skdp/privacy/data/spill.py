@@ -13,8 +13,6 @@ from scipy import sparse
 from skdp.privacy.data.partition import Chunk
 from skdp.privacy.errors import SourceError
 
-__all__ = ["Spill"]
-
 DIRECTORY = "SKDP_SPILL_DIR"  # environment variable that names the directory of the file; by default the system's temporary one
 # what `TrainingData` computes once, one number per record
 SIDE = {"scales": np.float64, "norms": np.float64, "view": np.float64, "largest": np.float64}

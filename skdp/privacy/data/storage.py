@@ -13,23 +13,6 @@ from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.data.packed_rows import PackedRows
 from skdp.privacy.data.summation import BLOCK, TreeSum
 
-__all__ = [
-    "Part",
-    "Storage",
-    "clipped_products",
-    "dense",
-    "entry_sums",
-    "largest_entries",
-    "pieces",
-    "row_norms",
-    "row_squares",
-    "scaled",
-    "sharing",
-    "squared",
-    "standardized_squares",
-    "transposed",
-]
-
 # Entries of a dense block that are processed at a time where a temporary copy is needed. A choice: 2 MB in float64.
 CELLS = 2**18
 

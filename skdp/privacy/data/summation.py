@@ -4,8 +4,6 @@ import copy
 
 import numpy as np
 
-__all__ = ["BLOCK", "TreeSum", "chunk_rows", "summation_error"]
-
 # Rows that are read and summed at a time. A matrix product may add them in any order, so each takes part in at most BLOCK
 # additions. More rows need more memory per block and a larger allowance for rounding, fewer rows more calls.
 BLOCK = 4096

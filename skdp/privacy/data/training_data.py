@@ -28,8 +28,6 @@ from skdp.privacy.data.storage import (
 from skdp.privacy.data.summation import TreeSum, chunk_rows, summation_error
 from skdp.privacy.noise.sampling import sample_of
 
-__all__ = ["SHORTEST", "Batch", "LastSum", "Records", "TrainingData"]
-
 # Largest number of entries in a batch of whole rows. A choice: 8 MB in float64. It sets the order of sums within a block, so
 # another value changes their rounding.
 CELLS = 2**20

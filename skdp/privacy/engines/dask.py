@@ -27,8 +27,6 @@ from skdp.privacy.data.private_data import Sums
 from skdp.privacy.data.summation import FAN_IN, TreeSum, chunk_rows
 from skdp.privacy.errors import SourceError
 
-__all__ = ["DaskEngine", "LoadedPartition"]
-
 KEY = "skdp"  # beginning of the keys of all tasks of a fit
 LOOK, PATIENCE = 2.0, 120.0  # seconds between two looks at the workers, and without one that works, at most; choices
 KILLED = (

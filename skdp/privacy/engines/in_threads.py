@@ -5,8 +5,6 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Executor, Future
 from typing import Any
 
-__all__ = ["in_order"]
-
 
 def in_order(
     pool: Executor, n_ahead: int, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]

@@ -19,8 +19,6 @@ from skdp.privacy.data.summation import TreeSum
 from skdp.privacy.engines.in_threads import in_order
 from skdp.privacy.errors import SourceError
 
-__all__ = ["LoadedChunk", "ThreadEngine"]
-
 
 @dataclass(frozen=True)
 class LoadedChunk:

@@ -15,8 +15,6 @@ from skdp.privacy.errors import LedgerError, PrivacyAccountingError
 from skdp.privacy.ledger._chain import VARIABLE
 from skdp.privacy.ledger.entries import Spending
 
-__all__ = ["Account", "activate", "active", "carried", "deactivate", "refuse_copy"]
-
 
 class Account(Protocol):
     """Define an account to which fits are charged."""

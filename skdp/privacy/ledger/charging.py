@@ -11,8 +11,6 @@ from skdp.privacy.ledger import active
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.ledger.ledger import PrivacyLedger
 
-__all__ = ["along", "gaussian_mu_of", "in_worker", "pay", "paying", "prepaid", "scheduled", "tokens_along"]
-
 # Relative amount by which a part may exceed its share of a charge. It covers the rounding of square roots; shares are rounded
 # down by more than this.
 ROUNDING = 1e-9

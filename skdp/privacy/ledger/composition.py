@@ -9,8 +9,6 @@ from typing import Any
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
 from skdp.privacy.accounting.privacy_loss import TRANSFORM_ERROR, Composition, loss_distribution
 
-__all__ = ["DISCRETIZATION", "Losses", "compose", "tight_epsilon"]
-
 # Spacing of the grid of privacy losses, in units of epsilon. The default of dp_accounting. A finer grid takes more time and
 # overstates epsilon less.
 DISCRETIZATION = 1e-4

@@ -8,8 +8,6 @@ from skdp.privacy.errors import BudgetExceededError
 from skdp.privacy.ledger import active
 from skdp.privacy.ledger.entries import Spending
 
-__all__ = ["charge_accountant"]
-
 
 @contextlib.contextmanager
 def charge_accountant(accountant: Any) -> Iterator[None]:

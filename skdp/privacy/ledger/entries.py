@@ -9,8 +9,6 @@ from typing import Any
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.ledger.privacy_filter import Charge, Filter
 
-__all__ = ["LedgerEntry", "LedgerSummary", "Spending", "refusal"]
-
 
 @dataclass(frozen=True)
 class Spending:

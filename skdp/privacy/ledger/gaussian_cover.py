@@ -25,8 +25,6 @@ from scipy.special import log_ndtr, ndtri
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
 
-__all__ = ["gaussian_cover", "pure_cover", "selection_cover"]
-
 # Number of values of epsilon at which the two curves are compared. A choice: more points take more time and give a smaller mu.
 POINTS = 8000
 

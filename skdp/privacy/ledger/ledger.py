@@ -21,8 +21,6 @@ from skdp.privacy.ledger.entries import LedgerEntry, LedgerSummary, Spending, re
 from skdp.privacy.ledger.gaussian_cover import gaussian_cover, pure_cover
 from skdp.privacy.ledger.privacy_filter import Charge, Filter
 
-__all__ = ["PrivacyLedger"]
-
 
 class PrivacyLedger:
     r"""Keep the budget of a data set in a file: an upper limit (ceiling) on what all fits on it may spend together.

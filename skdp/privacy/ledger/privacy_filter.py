@@ -42,8 +42,6 @@ from functools import cached_property
 
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 
-__all__ = ["Charge", "Filter"]
-
 # The reserve is RESERVE times delta, at least RESOLVED (an absolute delta, well above the error of float64 convolutions), and at
 # most LARGEST_RESERVE times delta. All three are choices. A larger reserve admits more subsampled fits, but reduces what Gaussian
 # fits may spend.

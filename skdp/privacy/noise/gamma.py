@@ -18,8 +18,6 @@ import numpy as np
 from skdp.privacy.noise.gaussian import CELL_ERROR, RELATIVE_SLACK, power_of_two_below
 from skdp.privacy.noise.source import NoiseSource
 
-__all__ = ["GammaNorm", "GridGammaNorm", "Normal"]
-
 # Minus the natural logarithm of 2**-200, the probability with which a norm may exceed the bound up to which rounding is covered.
 # A choice: a larger number raises the bound `GammaNorm.largest`, and with it the tolerance of objective perturbation.
 UNLIKELY = 200 * math.log(2)

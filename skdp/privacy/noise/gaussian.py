@@ -17,8 +17,6 @@ import numpy as np
 
 from skdp.privacy.noise.source import NoiseSource
 
-__all__ = ["CELL_ERROR", "RELATIVE_SLACK", "GridGaussian", "power_of_two_below"]
-
 # Relative amount by which a computed contribution may exceed the clip norm. The norm and the residual of a record with d features
 # are rounded by at most (d + 8) * 2**-53, which is below this number up to MAX_FEATURES. A larger number adds noise.
 RELATIVE_SLACK = 2.0**-30

@@ -17,8 +17,6 @@ from scipy.special import expit
 
 from skdp.privacy.noise.source import NoiseSource
 
-__all__ = ["IntegerLaplace"]
-
 # Bound on the error of the logarithm of the ratio between the probabilities of two neighbouring integers. The docstring of
 # `IntegerLaplace.draw` derives 2**-41; a larger number would add noise.
 RATIO_ERROR = 2.0**-40

@@ -5,8 +5,6 @@ import math
 
 import numpy as np
 
-__all__ = ["sample_of"]
-
 
 def sample_of(key: bytes, chunk: int, n_rows: int, rate: float) -> np.ndarray:
     """Return the rows of a chunk that enter the Poisson sample of a key: each enters independently with the same probability.

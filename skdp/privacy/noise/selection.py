@@ -7,8 +7,6 @@ import numpy as np
 from skdp.privacy.noise.gaussian import FINEST_GRID
 from skdp.privacy.noise.source import NoiseSource
 
-__all__ = ["GumbelNoise"]
-
 # Bound on the error of computing a Gumbel variable below 512 in absolute value and of adding it, in units of the noise scale.
 # The docstring of `GumbelNoise.calibrated` derives it. A larger number would add noise.
 GUMBEL_ERROR = 2.0**-42

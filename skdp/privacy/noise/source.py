@@ -11,8 +11,6 @@ from scipy.special import ndtri
 
 from skdp.privacy.errors import shown
 
-__all__ = ["NoiseSource", "reproducible_noise"]
-
 _forced: list[tuple[int, int, np.random.Generator]] = []  # open blocks of `reproducible_noise`: process, seed, shared stream
 
 

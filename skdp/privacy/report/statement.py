@@ -14,8 +14,6 @@ from skdp.privacy.report._html import as_fragment, as_page
 from skdp.privacy.report._public_columns import in_words
 from skdp.privacy.schedule import Curve, Laplace, Release, Schedule, Selection, SinglePass
 
-__all__ = ["ONE_PERSON", "OTHER_FITS", "Needed", "PrivacyReport", "PrivacySpent", "ReleaseLine", "describe_releases"]
-
 SCHEMA_VERSION = "2.0"  # version of the JSON document; the second number rises with new fields, the first if fields change
 WIDTH = 110  # characters per line of the printed text; a choice
 # Conditions of every guarantee.

@@ -9,8 +9,6 @@ import sklearn
 
 from skdp._version import __version__
 
-__all__ = ["versions"]
-
 
 def versions(sampled: bool = False) -> dict[str, str]:
     """Return the versions of the package and of what it rests on; of ``dp_accounting`` if releases read samples."""

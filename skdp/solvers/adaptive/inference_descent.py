@@ -44,8 +44,6 @@ from skdp.solvers.adaptive._whitening import (
     releases,
 )
 
-__all__ = ["InferenceDescent"]
-
 # Where no source is named, the constants were chosen on generated tables of 5000 records: a pair with correlation .99 and a block
 # of levels, equal correlations of .9, and independent columns. docs/guarantees/intervals.md has the check on others.
 

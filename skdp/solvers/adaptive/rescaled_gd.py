@@ -18,8 +18,6 @@ from skdp.solvers.adaptive._shrinkage import posterior_factors
 from skdp.solvers.adaptive._target_scale import Location, release_location, target_releases
 from skdp.solvers.adaptive._whitening import BINS, Centre, Frame, Shares, hopeless, release_frame, releases, shrunk_mean
 
-__all__ = ["RescaledGradientDescent"]
-
 # Where no source is named, the constants were chosen on california and bike, with about 20 configurations (docs/defaults.md).
 
 # Default number of steps: WORK / (n * d), which counts the cells of X that all passes read together, within [FEWEST, STEPS];

@@ -49,8 +49,6 @@ from skdp.solvers.adaptive._iterate_noise import (
 )
 from skdp.solvers.adaptive._step_rules import CLIPPED, LEAST_PER_COEFFICIENT, MOST_PER_COEFFICIENT, WEIGHTED, StepRule, sharpness
 
-__all__ = ["StandardizedGradientDescent"]
-
 # Where no source is named, the constants were chosen on adult, mammography, spambase and ijcnn1, and confirmed on bank, mnist,
 # covertype and a generated table (docs/defaults.md). Half or twice those that were varied moved the mean AUC by less than fits
 # differ.

@@ -37,8 +37,6 @@ from skdp.solvers.adaptive._whitening import (
     residual_bins,
 )
 
-__all__ = ["WhitenedGradientDescent"]
-
 # Where no source is named, the constants were chosen on california, bike and 13 small or generated tables (docs/defaults.md).
 # Half or twice those that were varied moved R2 by at most .04 at epsilon 0.1 and .01 from 0.5 on, and .05 on the smallest tables.
 

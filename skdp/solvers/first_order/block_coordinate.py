@@ -14,8 +14,6 @@ from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._noise_limits import noise_limited_clip_norm
 from skdp.solvers.first_order._coordinate_bounds import Coordinates, Terms
 
-__all__ = ["BlockCoordinateDescent"]
-
 SAMPLINGS = ("uniform", "importance", "nice", "full", "blocks", "greedy")
 # Largest numbers of steps that are accepted. Choices: a greedy step reads all columns and makes two releases.
 MOST_GIVEN, MOST_GREEDY = 10**7, 10**4

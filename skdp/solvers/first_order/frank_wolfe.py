@@ -14,8 +14,6 @@ from skdp.privacy.queries import Vertex, Vertices
 from skdp.privacy.schedule import Release, Schedule, Selection
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 
-__all__ = ["FrankWolfe"]
-
 # Largest default number of steps, number for epsilon=inf, and largest number that is accepted. Choices.
 MOST, NOISELESS, MOST_STEPS = 1000, 1000, 10**7
 # Largest possible curvature (Jaggi 2013, Theorem 1) over the one that the default number of steps expects: entries of most rows

@@ -10,8 +10,6 @@ from skdp.privacy.schedule import Gaussian
 from skdp.solvers._base import Problem
 from skdp.solvers.first_order._momentum import MomentumSolver
 
-__all__ = ["GradientDescent"]
-
 OUTPUTS = ("average", "last", "random")
 # Default number of steps: what the path needs at the largest stable step, within [FEWEST, MOST]; NOISELESS for epsilon=inf.
 # Choices: more steps cost time and no privacy, fewer leave the path short.

@@ -11,8 +11,6 @@ from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers.first_order._mirror_geometry import mirror_map, row_bound, unit_width
 
-__all__ = ["AcceleratedMirrorDescent"]
-
 # Factor by which the proved bound overstates the noise in the l1 geometry, where only a few coordinates have the largest noise.
 # Over families of generated tables 5 was near the best of 1, 5 and 20 there, and 1 in the Euclidean geometry
 # (docs/defaults.md). A larger value means more steps.

@@ -11,8 +11,6 @@ from skdp.solvers._base import Problem
 from skdp.solvers.first_order._momentum import MOST_STEPS, MomentumSolver
 from skdp.solvers.first_order._single_pass import draws_for_half, fresh_batches, steps_for_half
 
-__all__ = ["SGD"]
-
 # Noise multiplier that the default batch size aims at. From there on all steps together have the noise of full-data steps to
 # within a few per cent; below 1.5 sampling costs noticeably more. A larger value means larger samples.
 MULTIPLIER = 4.0

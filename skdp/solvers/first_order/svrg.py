@@ -7,8 +7,6 @@ import numpy as np
 from skdp.solvers._base import Problem
 from skdp.solvers.first_order._variance_reduction import MOST_EPOCHS, MOST_THEOREM_STEPS, THEOREM_STEP, VarianceReduction
 
-__all__ = ["SVRG"]
-
 # Inner steps of an epoch over the condition number, by Theorem 4.2 (Wang, Ye, Xu 2017).
 THEOREM_LENGTH = 200.0
 

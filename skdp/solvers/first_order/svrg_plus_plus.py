@@ -7,8 +7,6 @@ import numpy as np
 from skdp.solvers._base import Problem
 from skdp.solvers.first_order._variance_reduction import MOST_THEOREM_STEPS, VarianceReduction
 
-__all__ = ["SVRGPlusPlus"]
-
 # Reciprocal of the step of Theorem 4.4 (Wang, Ye, Xu 2017) times the smoothness; also the length of the first epoch over it.
 THEOREM_STEP = 13.0
 

@@ -20,8 +20,6 @@ from skdp.solvers.minimax._saddle_steps import (
     signal,
 )
 
-__all__ = ["PrivateDiff"]
-
 # Largest value that is accepted for `difference_slope` and `difference_offset`: a choice that keeps clip norms finite.
 LARGEST_CLIP = 1e50
 

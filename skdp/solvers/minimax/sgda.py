@@ -11,8 +11,6 @@ from skdp.solvers._base import Ask, Problem, SolverResult
 from skdp.solvers.minimax._problem import MinimaxProblem
 from skdp.solvers.minimax._saddle_steps import SaddleSettings, SaddleSolver, mechanism, signal
 
-__all__ = ["SGDA"]
-
 
 class SGDA(SaddleSolver):
     r"""Gradient descent in the primal variables w and projected ascent in the dual ones v, from one release per step.

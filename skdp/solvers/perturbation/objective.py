@@ -14,8 +14,6 @@ from skdp.privacy.queries._strong_convexity import Minimization
 from skdp.solvers._base import Problem
 from skdp.solvers.perturbation._defaults import MinimumSolver, minimization
 
-__all__ = ["ObjectivePerturbation"]
-
 # Default noise of a raw prediction that sets the penalty: SLOPE times the signal n C / sigma, between LEAST_NOISE and MOST_NOISE
 # (log-odds). Chosen on adult, bank and three to five further tables (docs/defaults.md, "The classical solvers"). A larger value
 # means a weaker penalty.

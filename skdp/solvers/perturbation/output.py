@@ -7,8 +7,6 @@ from skdp.privacy.schedule import Gaussian, Mechanism
 from skdp.solvers._base import Problem
 from skdp.solvers.perturbation._defaults import MinimumSolver, minimization, unit_noise
 
-__all__ = ["OutputPerturbation"]
-
 # Least and largest value that is accepted for `noise`. Choices.
 SMALLEST, LARGEST = 1e-6, 1e6
 

@@ -13,8 +13,6 @@ from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 from skdp.solvers._noise_limits import noise_limited_clip_norm
 
-__all__ = ["Newton"]
-
 # The choices below were made on adult, bank and three to five further tables (docs/defaults.md, "The classical solvers").
 
 # Default number of steps, number for epsilon=inf, and largest number that is accepted. Choices.

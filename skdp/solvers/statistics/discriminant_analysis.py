@@ -14,8 +14,6 @@ from skdp.solvers._class_frequencies import public_rate
 from skdp.solvers._standardization import Standard, mean_noise, moments, moments_release, outer_coefficients, standard
 from skdp.solvers.adaptive._shrinkage import deconvolved, half_edge, posterior_factors
 
-__all__ = ["DiscriminantAnalysis"]
-
 # Largest number of features: matrices with its square are released. A choice; it is that of "whitened_gd".
 MOST_FEATURES = 1024
 # Largest value that is accepted for `floor`. A choice.

@@ -10,8 +10,6 @@ from skdp.privacy.queries import Gradient, JointMoments, Query, SmallestEigenval
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 
-__all__ = ["SufficientStatistics"]
-
 # Largest number of coefficients: a matrix with its square is released and kept in memory. A choice.
 MOST_COORDINATES = 4096
 # Largest value that is accepted for `floor`. A choice.
