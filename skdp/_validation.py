@@ -51,6 +51,18 @@ def check_number(
         raise ValueError(f"{name}={shown(value)}; expected {expected}.")
 
 
+def check_truth(name: str, value: object, *, optional: bool = False) -> None:
+    """Raise TypeError unless ``value`` is True or False, or None if that is allowed."""
+    if not (isinstance(value, (bool, np.bool_)) or (optional and value is None)):
+        raise TypeError(f"{name}={shown(value)}; expected True{', False or None' if optional else ' or False'}.")
+
+
+def check_option(name: str, value: object, options: Sequence[str]) -> None:
+    """Raise ValueError unless ``value`` is one of some strings."""
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name}={shown(value)}; expected one of {options}.")
+
+
 def check_random_state(random_state: object) -> None:
     """Raise TypeError or ValueError unless ``random_state`` seeds a generator of NumPy, or is None."""
     if random_state is None or isinstance(random_state, (np.random.Generator, np.random.RandomState)):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data_validation import Facts
 from skdp._docstrings import complete_docstring
-from skdp._validation import check_integer, check_number, shown
+from skdp._validation import check_integer, check_number, check_option, shown
 from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._classifier import ClassificationTask, DPClassifier, check_two_classes
 from skdp.estimators._plan import Plan
@@ -41,8 +41,7 @@ class AUCTask(ClassificationTask):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if not isinstance(self.scorer, str) or self.scorer not in SCORERS:
-            raise ValueError(f"scorer={shown(self.scorer)}; expected one of {list(SCORERS)}.")
+        check_option("scorer", self.scorer, list(SCORERS))
         _check_layers(self.hidden_layer_sizes)
         check_number("positive_rate", self.positive_rate, above=0.0, below=1.0, optional=True)
         check_number("class_balance", self.class_balance, minimum=0.0, maximum=1.0)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data_validation import Facts
 from skdp._files._suffixes import imported
 from skdp._label_types import classes_of
-from skdp._validation import check_number, shown
+from skdp._validation import check_number, check_truth, shown
 from skdp.estimators._plan import Plan
 from skdp.estimators._summary import INTERCEPT, UNLISTED, Summary
 from skdp.estimators._task import Task
@@ -50,8 +50,7 @@ class IntervalTask(Task):
         return replace(plan, reason="chosen by inference=True") if self.algorithm() is not self.solver else plan
 
     def check_parameters(self) -> None:
-        if not isinstance(self.inference, (bool, np.bool_)):
-            raise TypeError(f"inference={shown(self.inference)}; expected True or False.")
+        check_truth("inference", self.inference)
         super().check_parameters()
         if self.inference and not for_inference(self.algorithm()):
             raise ValueError(

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data_validation import Facts, SeveralTargets, TargetReader, number_of_targets, quoting_no_data
 from skdp._progress import with_callbacks
 from skdp._table_types import is_lazy
-from skdp._validation import LARGEST, SMALLEST, check_bounds, check_scale, shown
+from skdp._validation import LARGEST, SMALLEST, check_bounds, check_option, check_scale, shown
 from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
@@ -50,8 +50,7 @@ class RegressionTask(Task):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if not isinstance(self.loss, str) or self.loss not in self.losses:
-            raise ValueError(f"loss={shown(self.loss)}; expected one of {sorted(self.losses)}.")
+        check_option("loss", self.loss, sorted(self.losses))
         if self.threshold is not None:
             check_scale("threshold", self.threshold)
         given = self.given_bounds()

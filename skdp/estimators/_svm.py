@@ -3,7 +3,7 @@
 from typing import Any
 
 from skdp._docstrings import complete_docstring
-from skdp._validation import shown
+from skdp._validation import check_option
 from skdp.estimators._base import WeightedMixin
 from skdp.estimators._classifier import ClassificationTask, DPClassifier
 from skdp.estimators._unsupported import explain_refusals
@@ -21,8 +21,7 @@ class SVCTask(ClassificationTask):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if not isinstance(self.loss, str) or self.loss not in LOSSES:
-            raise ValueError(f"loss={shown(self.loss)}; expected one of {sorted(LOSSES)}.")
+        check_option("loss", self.loss, sorted(LOSSES))
 
     def _loss(self, n_classes: int) -> Loss:
         return LOSSES[self.loss](1 if n_classes == 2 else n_classes)

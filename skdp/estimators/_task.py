@@ -19,6 +19,7 @@ from skdp._validation import (
     check_number,
     check_random_state,
     check_scale,
+    check_truth,
     column_labels,
     shown,
 )
@@ -402,8 +403,7 @@ class Task(ABC):
         check_scale("clip_norm", self.clip_norm, optional=True)
         check_scale("max_sample_weight", self.max_sample_weight, optional=True)
         check_scale("intercept_scaling", self.intercept_scaling)
-        if not isinstance(self.fit_intercept, (bool, np.bool_)):
-            raise TypeError(f"fit_intercept={shown(self.fit_intercept)}; expected True or False.")
+        check_truth("fit_intercept", self.fit_intercept)
         check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0, optional=True)
         check_random_state(self.random_state)
 

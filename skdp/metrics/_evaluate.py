@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from numbers import Integral
 from typing import Any, TypeVar
 
-import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,7 +11,7 @@ from skdp._docstrings import fill_docstring, quoted
 from skdp._label_types import classes_of
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table
-from skdp._validation import shown
+from skdp._validation import check_truth, shown
 from skdp.metrics._definition import ErrorMetric, MetricDefinition
 from skdp.metrics._error_kind import ErrorMoments, check_bounds, refuse_bounds
 from skdp.metrics._evaluation import Evaluation
@@ -190,8 +189,7 @@ def evaluate(
     X = as_table(X)
     check_level(level)
     check_noise(noise, delta)
-    if not isinstance(disjoint, (bool, np.bool_)):
-        raise TypeError(f"disjoint={shown(disjoint)}; expected True or False.")
+    check_truth("disjoint", disjoint)
     facts: dict[str, Any] = {
         "level": float(level),
         "model": type(model).__name__,

@@ -12,7 +12,7 @@ from skdp._data_validation import Partitions, TargetReader
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._scikit_learn.pipelines import warn_of_learning_steps
 from skdp._table_types import as_frame, as_table, is_lazy
-from skdp._validation import check_random_state, shown
+from skdp._validation import check_random_state, check_truth, shown
 from skdp.preprocessing._frame_facts import FrameFacts, warn_of_ids, warn_of_types
 from skdp.preprocessing._learning import Learned, LearningPlan, in_words, learn, warn_of_unlearned
 from skdp.preprocessing._pipeline import from_schema, prepared_names
@@ -238,8 +238,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
 
     def _check_parameters(self) -> None:
         check_random_state(self.random_state)
-        if not isinstance(self.learn_target, (bool, np.bool_)):
-            raise TypeError(f"learn_target={shown(self.learn_target)}; expected True or False.")
+        check_truth("learn_target", self.learn_target)
 
     def _fit_in_partitions(self, X: Any, y: Any) -> "LearnedSchema":
         from skdp.data._cells import CellReader, loaded_cells, typed_columns  # which imports this package

@@ -7,7 +7,15 @@ from scipy import sparse
 from sklearn.utils.extmath import row_norms
 
 from skdp._data_validation import read_features
-from skdp._validation import check_feature_bounds, check_number, check_scale, column_labels, shown, warn_of_two_numbers
+from skdp._validation import (
+    check_feature_bounds,
+    check_number,
+    check_scale,
+    check_truth,
+    column_labels,
+    shown,
+    warn_of_two_numbers,
+)
 from skdp.preprocessing._base import StatelessTransformer
 
 
@@ -78,8 +86,7 @@ class BoundedScaler(StatelessTransformer):
         return read_features(self, X, reset, dtype=np.float64, finite="allow-nan" if self.fill is not None else True)
 
     def _check(self, X: Any) -> None:
-        if not isinstance(self.centre, (bool, np.bool_)):
-            raise TypeError(f"centre={shown(self.centre)}; expected True or False.")
+        check_truth("centre", self.centre)
         if not isinstance(self.scale, str) or self.scale not in ("linear", "log"):
             raise ValueError(f"scale={shown(self.scale)}; expected 'linear' or 'log'.")
         if self.bounds is None:

@@ -43,52 +43,25 @@ class Choice(NamedTuple):
     """One line of the table behind ``solver="auto"``."""
 
     solver: str
-    holds: Callable[[Problem], bool]
     reason: str
+    holds: Callable[[Problem], bool] = lambda problem: True
 
 
+WHITE = "in which geometry the features are white, so no parameter needs tuning"
 # Order of preference of solver="auto": it takes the first line that holds and whose solver fits the problem (docs/defaults.md).
 AUTO = (
-    Choice(
-        "sgda",
-        lambda problem: "ranking" not in problem.offers,
-        "it goes with every saddle problem",
-    ),
+    Choice("sgda", "it goes with every saddle problem", lambda problem: "ranking" not in problem.offers),
     Choice(
         "objective",
-        lambda problem: problem.budget.delta == 0,
         "it is the more accurate of the solvers that support delta = 0",
-    ),
-    Choice(
-        "frank_wolfe",
         lambda problem: problem.budget.delta == 0,
-        "over a polytope it is the one that supports delta = 0",
     ),
-    Choice(
-        "standardized_gd",
-        lambda problem: True,
-        "it learns privately how to centre and scale the features, so no parameter needs tuning",
-    ),
-    Choice(
-        "whitened_gd",
-        lambda problem: True,
-        "it learns privately in which geometry the features are white, so no parameter needs tuning",
-    ),
-    Choice(
-        "rescaled_gd",
-        lambda problem: True,
-        "it learns privately the unit of the targets and in which geometry the features are white, so no parameter needs tuning",
-    ),
-    Choice(
-        "accmd",
-        lambda problem: True,
-        "its mirror map fits the geometry of the constraint",
-    ),
-    Choice(
-        "gd",
-        lambda problem: True,
-        "it goes with every loss, penalty and constraint",
-    ),
+    Choice("frank_wolfe", "over a polytope it is the one that supports delta = 0", lambda problem: problem.budget.delta == 0),
+    Choice("standardized_gd", "it learns privately how to centre and scale the features, so no parameter needs tuning"),
+    Choice("whitened_gd", f"it learns privately {WHITE}"),
+    Choice("rescaled_gd", f"it learns privately the unit of the targets and {WHITE}"),
+    Choice("accmd", "its mirror map fits the geometry of the constraint"),
+    Choice("gd", "it goes with every loss, penalty and constraint"),
 )
 
 
@@ -123,7 +96,8 @@ def choose_solver(solver: object, problem: Problem) -> tuple[Solver, str]:
     elif not isinstance(solver, str):
         raise TypeError(f"solver={shown(solver)}; expected 'auto', one of {sorted(SOLVERS)}, or a solver object.")
     elif solver == "auto":
-        choice = next((choice for choice in AUTO if _fits(choice, problem)), None)
+        fitting = (choice for choice in AUTO if SOLVERS[choice.solver].needs <= problem.offers and choice.holds(problem))
+        choice = next(fitting, None)
         if choice is None:
             raise ValueError(f"solver='auto' has no solver for the {problem.loss.name} loss; expected one of {sorted(SOLVERS)}.")
         chosen, reason = SOLVERS[choice.solver](), f"chosen by solver='auto': {choice.reason}"
@@ -134,10 +108,6 @@ def choose_solver(solver: object, problem: Problem) -> tuple[Solver, str]:
     _check_needs(chosen, problem)
     _check_weights(chosen, problem)
     return chosen, reason
-
-
-def _fits(choice: Choice, problem: Problem) -> bool:
-    return SOLVERS[choice.solver].needs <= problem.offers and choice.holds(problem)
 
 
 def _described(problem: Problem) -> str:

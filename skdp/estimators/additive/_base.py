@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import read_unlabelled
-from skdp._validation import check_number, shown
+from skdp._validation import check_number, check_truth, shown
 from skdp.data._predictions import takes_tables
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._inference import KINDS, NOT_INFERRED
@@ -189,8 +189,7 @@ class AdditiveModel(ColumnModel):
         **Privacy.** Post-processing of what was released.
         """
         check_number("level", level, above=0.0, below=1.0)
-        if not isinstance(simultaneous, (bool, np.bool_)):
-            raise TypeError(f"simultaneous={shown(simultaneous)}; expected True or False.")
+        check_truth("simultaneous", simultaneous)
         if kind not in (None, *KINDS):
             raise ValueError(f"kind={shown(kind)}; expected one of {list(KINDS)}, or None.")
         if kind == "confidence" and not hasattr(self, "inference_"):

@@ -5,7 +5,7 @@ with its text, which may quote data.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -246,7 +246,7 @@ def _term(query: Sums | SampleOf, rows: TrainingData, chunk: int) -> np.ndarray:
         raise RuntimeError from None
 
 
-def joined(sums: Sequence[TreeSum]) -> TreeSum:
+def joined(*sums: TreeSum) -> TreeSum:
     """Return the sum of neighbouring runs of chunks; the arguments are not changed."""
     total = sums[0].copy()
     for later in sums[1:]:

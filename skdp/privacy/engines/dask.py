@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, metadata
+from operator import itemgetter
 from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Any
@@ -109,7 +110,7 @@ class DaskEngine:
 
     def load(self) -> list[LoadedPartition]:
         """Read the collection once, and keep its partitions on the workers."""
-        self._begin()
+        self._passes += 1
         task = import_module("dask").delayed(on_worker, pure=False)
         tasks = [
             task(self._machine, load, self._read, self.secret, X, y, dask_key_name=self._key("read", place))
@@ -117,8 +118,8 @@ class DaskEngine:
         ]
         pairs = self._client.compute(tasks)  # no future has a key of the user's, whose own tasks must outlive the fit
         self._under_way += pairs
-        self._partitions = [self._submit("part", place, first, pair) for place, pair in enumerate(pairs)]
-        loaded = self._gathered([self._submit("facts", place, second, pair) for place, pair in enumerate(pairs)])
+        self._partitions = [self._submit("part", place, itemgetter(0), pair) for place, pair in enumerate(pairs)]
+        loaded = self._gathered([self._submit("facts", place, itemgetter(1), pair) for place, pair in enumerate(pairs)])
         for part in loaded:
             if isinstance(part, Failure):
                 part.raised()
@@ -127,7 +128,7 @@ class DaskEngine:
 
     def change(self, work: Any, shared: tuple[Any, ...], each: Iterable[tuple[Any, ...]]) -> Failure | None:
         """Replace each partition by ``work(partition, *shared, *own)``."""
-        self._begin()
+        self._passes += 1
         changed = [
             self._submit("part", place, work, partition, *shared, *own)
             for place, (partition, own) in enumerate(zip(self._partitions, each, strict=True))
@@ -139,7 +140,7 @@ class DaskEngine:
 
     def reduce(self, query: Sums, each: Iterable[tuple[int, bytes]]) -> TreeSum | Failure:
         """Return the sum of a query over all partitions, whose sums the workers join by 16 neighbours at a time."""
-        self._begin()
+        self._passes += 1
         sums = [
             self._submit("sum", place, partial_sum, partition, query, *own)
             for place, (partition, own) in enumerate(zip(self._partitions, each, strict=True))
@@ -148,7 +149,7 @@ class DaskEngine:
         while len(sums) > 1:
             level += 1
             groups = [sums[start : start + FAN_IN] for start in range(0, len(sums), FAN_IN)]
-            sums = [self._submit(f"join{level}", place, joined_sums, *group) for place, group in enumerate(groups)]
+            sums = [self._submit(f"join{level}", place, joined, *group) for place, group in enumerate(groups)]
         try:
             (total,) = self._gathered(sums)
         except SourceError as error:  # only releases ask for sums, and they are paid for
@@ -175,9 +176,6 @@ class DaskEngine:
         future = self._client.submit(on_worker, self._machine, work, *arguments, key=key, pure=False)
         self._under_way.append(future)
         return future
-
-    def _begin(self) -> None:
-        self._passes += 1
 
     def _end(self) -> None:
         """Let go of all futures but those of the partitions; what they need to be computed again stays with the scheduler."""
@@ -241,10 +239,8 @@ class DaskEngine:
             raise SourceError(
                 "There are workers that cannot import skdp, or none at all; expected the same packages on all of them."
             )
-        for what, *versions in zip(
-            ("skdp", "NumPy, SciPy, scikit-learn or BLAS"), *(_versions(one) for one in found), strict=True
-        ):
-            if len(set(versions)) > 1:
+        for what, part in ("skdp", slice(1)), ("NumPy, SciPy, scikit-learn or BLAS", slice(1, None)):
+            if len({answer[part] for answer in found}) > 1:
                 raise SourceError(MIXED.format(what=what))
         if found[0][0] != (own := metadata.version("skdp")):
             raise SourceError(f"The workers have skdp {found[0][0]}; expected {own}, as in the process of the fit.")
@@ -255,10 +251,6 @@ def _patience() -> float:
     """Return how many seconds a fit waits for workers: what the user tells Dask, or a default."""
     given = import_module("dask").config.get("distributed.scheduler.no-workers-timeout", None)
     return PATIENCE if given is None else float(import_module("dask.utils").parse_timedelta(given))
-
-
-def _versions(found: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    return found[0], found[1:]
 
 
 @cache
@@ -319,21 +311,6 @@ def load(read: Callable[[Any, Any], Any], secret: bytes, X: Any, y: Any) -> Any:
     return Partition(chunks, digest), LoadedPartition(len(whole.y), n_features, len(chunks), digest, public)
 
 
-def first(pair: tuple[Any, Any]) -> Any:
-    """Return the partition of what `load` returns."""
-    return pair[0]
-
-
-def second(pair: tuple[Any, Any]) -> Any:
-    """Return what is known of the partition."""
-    return pair[1]
-
-
 def failure_of(result: Any) -> None:
     """Return None for a partition; `guarded` passes a failure on."""
     return None
-
-
-def joined_sums(*sums: TreeSum) -> TreeSum:
-    """Return the sum of neighbouring runs of chunks."""
-    return joined(sums)

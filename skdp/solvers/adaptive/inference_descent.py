@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from skdp._validation import check_integer, check_number, shown
+from skdp._validation import check_integer, check_number, check_truth
 from skdp.losses import BoundedProper, Huber
 from skdp.privacy.budget import default_delta
 from skdp.privacy.queries import (
@@ -503,8 +503,7 @@ class InferenceDescent(WhiteningSolver):
         check_integer("n_steps", self.n_steps, minimum=2, maximum=10**6)
         check_integer("n_replicates", self.n_replicates, minimum=1, maximum=1000)
         check_number("row_bound", self.row_bound, minimum=1.0, maximum=1e6, optional=True)
-        if not (self.robust is None or isinstance(self.robust, (bool, np.bool_))):
-            raise TypeError(f"robust={shown(self.robust)}; expected True, False or None.")
+        check_truth("robust", self.robust, optional=True)
         settled = self._with_floats(*(("row_bound",) if self.row_bound is not None else ()))
         settled.n_steps, settled.n_replicates = int(self.n_steps), int(self.n_replicates)
         settled.robust = None if self.robust is None else bool(self.robust)

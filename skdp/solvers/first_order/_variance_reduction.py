@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._validation import check_integer, check_number, shown
+from skdp._validation import check_integer, check_number, check_truth, shown
 from skdp.privacy.queries import Difference, Gradient
 from skdp.privacy.schedule import Gaussian, PoissonGaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
@@ -213,8 +213,7 @@ class VarianceReduction(Solver):
         check_number("batch_size", self.batch_size, minimum=1.0, maximum=problem.n_samples, optional=True)
         check_number("snapshot_share", self.snapshot_share, minimum=1e-6, maximum=1 - 1e-6)
         check_number("difference_clip", self.difference_clip, minimum=1e-6, maximum=1.0)
-        if not isinstance(self.theorem, (bool, np.bool_)):
-            raise TypeError(f"theorem={shown(self.theorem)}; expected True or False.")
+        check_truth("theorem", self.theorem)
         if isinstance(self.step_size, str):
             if self.step_size != "bb":
                 raise ValueError(f"step_size={shown(self.step_size)}; expected a positive number, 'bb', or None.")

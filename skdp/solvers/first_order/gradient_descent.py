@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from skdp._validation import shown
+from skdp._validation import check_option
 from skdp.privacy.schedule import Gaussian
 from skdp.solvers._base import Problem
 from skdp.solvers.first_order._momentum import MomentumSolver
@@ -124,8 +124,7 @@ class GradientDescent(MomentumSolver):
 
     def _check(self, problem: Problem) -> None:
         super()._check(problem)
-        if not isinstance(self.output, str) or self.output not in OUTPUTS:
-            raise ValueError(f"output={shown(self.output)}; expected one of {OUTPUTS}.")
+        check_option("output", self.output, OUTPUTS)
 
     def _kept(self, batches: Sequence[np.ndarray | None], rng: np.random.Generator) -> Collection[int]:
         if self.output == "average":

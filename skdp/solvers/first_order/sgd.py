@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from skdp._validation import check_number, shown
+from skdp._validation import check_number, check_option
 from skdp.privacy.schedule import PoissonGaussian, SinglePass
 from skdp.solvers._base import Problem
 from skdp.solvers.first_order._momentum import MOST_STEPS, MomentumSolver
@@ -128,8 +128,7 @@ class SGD(MomentumSolver):
 
     def _check(self, problem: Problem) -> None:
         super()._check(problem)
-        if not isinstance(self.sampling, str) or self.sampling not in SAMPLINGS:
-            raise ValueError(f"sampling={shown(self.sampling)}; expected one of {SAMPLINGS}.")
+        check_option("sampling", self.sampling, SAMPLINGS)
         check_number("batch_size", self.batch_size, minimum=1.0, maximum=problem.n_samples, optional=True)
 
     def _mechanism(self, problem: Problem) -> PoissonGaussian | SinglePass:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from skdp._validation import check_integer, check_number, check_scale, shown
+from skdp._validation import check_integer, check_number, check_option, check_scale, check_truth
 from skdp.minimax import SaddleProblem
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.queries import DualGradient
@@ -64,6 +64,8 @@ class SaddleSolver(Solver):
 
     needs = frozenset({"saddle"})
     _length: ClassVar[str]
+    _averaged: ClassVar[str] = "primal gradients"  # name of the releases that the remark describes
+    _on_others: ClassVar[str] = ""
 
     batch_size: Any
     primal_step_size: Any
@@ -96,7 +98,7 @@ class SaddleSolver(Solver):
             advice = facts.advice
         return (
             f"per coordinate, {about}{average:.3g} times the largest possible mean gradient{facts.whose} in the average of all "
-            f"{self._averaged}; {about}{together:.3g} times over the {size} primal variables together ({advice}){self._besides}"
+            f"{self._averaged}; {about}{together:.3g} times over the {size} primal variables together ({advice}){self._on_others}"
         )
 
     def noise_level(self, problem: Problem) -> float:
@@ -107,16 +109,6 @@ class SaddleSolver(Solver):
         """Return the noise over the largest mean gradient, per primal variable and of all together."""
         average = 1 / (self._signal(facts, self._settings(facts)) * facts.mean_weight)
         return average, average * math.sqrt(facts.sizes[0])
-
-    @property
-    def _averaged(self) -> str:
-        """Name of the releases that the remark describes."""
-        return "primal gradients"
-
-    @property
-    def _besides(self) -> str:
-        """Remark on the other releases."""
-        return ""
 
     @abstractmethod
     def _signal(self, problem: MinimaxProblem, settings: SaddleSettings) -> float:
@@ -148,10 +140,8 @@ class SaddleSolver(Solver):
             check_scale(name, getattr(self, name), optional=True)
         for name in ("dual_share", "preparation_share"):
             check_number(name, getattr(self, name), minimum=SMALLEST_SHARE, maximum=1 - SMALLEST_SHARE)
-        if self.standardize is not None and not isinstance(self.standardize, (bool, np.bool_)):
-            raise TypeError(f"standardize={shown(self.standardize)}; expected True, False or None.")
-        if not isinstance(self.output, str) or self.output not in OUTPUTS:
-            raise ValueError(f"output={shown(self.output)}; expected one of {OUTPUTS}.")
+        check_truth("standardize", self.standardize, optional=True)
+        check_option("output", self.output, OUTPUTS)
 
     def _known_clip_norms(self, problem: MinimaxProblem) -> tuple[float | None, float | None]:
         """Return the clip norms of both sides as known before the first release; None where releases set one."""

@@ -115,6 +115,7 @@ class PrivateDiff(SaddleSolver):
         "PrivateDiff, a primal gradient kept up to date by released differences (Zhang et al. 2025, Algorithms 3, 4, repaired)"
     )
     _length = "n_rounds"
+    _averaged, _on_others = "restarts", "; differences have noise in proportion to the last move"
 
     def __init__(
         self,
@@ -195,7 +196,7 @@ class PrivateDiff(SaddleSolver):
         """Return the releases of a dual gradient, a restart and a difference, with the noise that gives each kind its share."""
         n_restarts, n_differences = self._counts(settings)
         # Shares of the rounds: of the dual gradients, and in the rest of restarts and differences.
-        left, share = 1 - settings.preparation_share, self._restart_share(settings)
+        left, share = 1 - settings.preparation_share, float(self.restart_share) if n_differences else 1.0
         n_primal, n_dual = problem.sizes
 
         def how(count: int, part: float) -> Gaussian | PoissonGaussian:
@@ -216,21 +217,10 @@ class PrivateDiff(SaddleSolver):
         n_restarts = math.ceil(settings.n_steps / int(self.restart_every))
         return n_restarts, settings.n_steps - n_restarts
 
-    def _restart_share(self, settings: SaddleSettings) -> float:
-        return float(self.restart_share) if self._counts(settings)[1] else 1.0
-
     def _signal(self, problem: MinimaxProblem, settings: SaddleSettings) -> float:
         _, restart, _ = self._releases(problem, settings)
         how = cast(Gaussian | PoissonGaussian, restart.mechanism)
         return signal(problem, how, self._counts(settings)[0])
-
-    @property
-    def _averaged(self) -> str:
-        return "restarts"
-
-    @property
-    def _besides(self) -> str:
-        return "; differences have noise in proportion to the last move"
 
     def _check(self, problem: MinimaxProblem) -> None:
         super()._check(problem)

@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from skdp._validation import check_integer, check_number, shown
+from skdp._validation import check_integer, check_number, check_option, check_truth
 from skdp.privacy.queries import Curvature, CurvedLoss, Gradient, NewtonDirection, Query
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
@@ -161,10 +161,8 @@ class Newton(Solver):
             )
         if not isinstance(problem.loss, CurvedLoss):
             raise TypeError(f"The {problem.loss.name} loss has no method curvature; expected its second derivative.")
-        if not isinstance(self.hessian, str) or self.hessian not in HESSIANS:
-            raise ValueError(f"hessian={shown(self.hessian)}; expected one of {list(HESSIANS)}.")
-        if not isinstance(self.upper_bound, (bool, np.bool_)):
-            raise TypeError(f"upper_bound={shown(self.upper_bound)}; expected True or False.")
+        check_option("hessian", self.hessian, list(HESSIANS))
+        check_truth("upper_bound", self.upper_bound)
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)
         check_integer("n_hessians", self.n_hessians, minimum=1, maximum=MOST_STEPS, optional=True)
         check_number("curvature_share", self.curvature_share, above=0.0, below=1.0, optional=True)

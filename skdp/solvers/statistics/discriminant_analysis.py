@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp._validation import check_number, shown
+from skdp._validation import check_number, check_option
 from skdp.privacy.queries import ClassMoments, Standardization
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
@@ -192,8 +192,7 @@ class DiscriminantAnalysis(Solver):
                 f"solver='moments' needs noisy {problem.n_features} x {problem.n_features} matrices, too large to be useful; "
                 f"expected at most {MOST_FEATURES} features. solver='auto' has no such limit."
             )
-        if not isinstance(self.covariance, str) or self.covariance not in COVARIANCES:
-            raise ValueError(f"covariance={shown(self.covariance)}; expected one of {COVARIANCES}.")
+        check_option("covariance", self.covariance, COVARIANCES)
         check_number("moments_share", self.moments_share, minimum=1e-6, maximum=0.99)
         check_number("floor", self.floor, minimum=0.0, maximum=LARGEST)
         settled = copy.copy(self)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._validation import check_number, shown
+from skdp._validation import check_number, check_truth
 from skdp.privacy.queries import Gradient, JointMoments, Query, SmallestEigenvalue
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
@@ -169,8 +169,7 @@ class SufficientStatistics(Solver):
                 f"solver='ssp' needs a {problem.shape[0]} x {problem.shape[0]} noisy matrix, too large to be useful; expected at "
                 f"most {MOST_COORDINATES} coefficients. solver='whitened_gd' has no such limit."
             )
-        if not isinstance(self.adaptive, (bool, np.bool_)):
-            raise TypeError(f"adaptive={shown(self.adaptive)}; expected True or False.")
+        check_truth("adaptive", self.adaptive)
         check_number("floor", self.floor, above=0.0, maximum=LARGEST)
 
 

@@ -87,7 +87,7 @@ def test_the_cut_into_partitions_changes_no_bit(cuts, rate, rows):
             order = RNG.permutation(len(cuts))
             tasks = {place: pool.submit(partial_sum, partitions[place], again, cuts[place], b"") for place in order}
             sums = [tasks[place].result() for place in range(len(cuts))]
-            assert np.array_equal(QUERY.finish(joined(sums).total()), expected)
+            assert np.array_equal(QUERY.finish(joined(*sums).total()), expected)
 
 
 def test_a_chunk_without_a_record_in_the_sample_adds_zeros_of_the_shape_of_a_sum(rows):

@@ -67,7 +67,7 @@ def joined_at_random(n_chunks, rng):
         parts.append(part)
     while len(parts) > 1:
         ends = np.unique([0, *rng.integers(1, len(parts), (len(parts) - 1) // 2), len(parts)])
-        parts = [joined(parts[start:stop]) for start, stop in pairwise(ends)]
+        parts = [joined(*parts[start:stop]) for start, stop in pairwise(ends)]
     return parts[0].total()[0]
 
 
@@ -85,7 +85,7 @@ def test_runs_joined_in_any_groups_add_each_term_once_and_as_the_tree_does(n_chu
         for run, start, stop in zip(runs, ends, ends[1:], strict=False):
             for term in terms[start:stop]:
                 run.add_chunk(term.copy())
-        np.testing.assert_array_equal(joined(runs).total(), numbers)
+        np.testing.assert_array_equal(joined(*runs).total(), numbers)
     assert max(want.depths.values()) <= (FAN_IN - 1) * LEVELS <= ADDITIONS - BLOCK - LONGEST // BLOCK
 
 
@@ -119,7 +119,7 @@ def of_partitions(terms, n_partitions):
                 sums.add(term, 1)
             run.add_chunk(sums.total())
         runs, first = [*runs, run], first + len(chunks)
-    return joined(runs)
+    return joined(*runs)
 
 
 @pytest.mark.parametrize(
