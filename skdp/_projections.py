@@ -35,6 +35,8 @@ def onto_simplex(w: np.ndarray, radius: float) -> np.ndarray:
     """Return the nearest vector of non-negative numbers that add up to the radius; the cost is that of a sort."""
     with np.errstate(over="ignore"):
         below = np.maximum(w - w.max(), -radius)  # smaller entries end at 0 anyway
+    # Duchi et al.: with the k largest entries kept, the threshold is (their sum - radius) / k; k is the largest number for which
+    # all of them exceed it.
     ordered = np.sort(below)[::-1]
     excess = (np.cumsum(ordered) - radius) / np.arange(1, w.size + 1)
     threshold = excess[np.flatnonzero(ordered > excess)[-1]]
@@ -88,6 +90,7 @@ def _log_roots(logs: np.ndarray, log_nu: float, order: float) -> np.ndarray:
     """
     t = np.minimum(logs, (logs - log_nu) / (order - 1))
     for _ in range(NEWTON_STEPS):
+        # Newton for log(v + nu v^(a - 1)) = log w in t = log v; weights of both terms give the derivative.
         power = log_nu + (order - 1) * t
         total = np.logaddexp(t, power)
         step = (total - logs) / (np.exp(t - total) + (order - 1) * np.exp(power - total))

@@ -133,6 +133,8 @@ class PNorm:
 
     def step(self, state: np.ndarray, gradient: np.ndarray, step_size: float) -> np.ndarray:
         """Return the step in the dual coordinates, shortened to the ball."""
+        # The gradient of |z|_a^2 / 2 is |z|_a times the unit vector that z supports in the dual norm; a - 1 scales the map to
+        # strong convexity 1.
         dual = self.norm / (self.norm - 1)
         with np.errstate(over="ignore"):
             shift = _finite((self.norm - 1) * step_size * gradient)

@@ -270,6 +270,8 @@ class _Network(Scored):
     scores: np.ndarray
 
     def gradients(self, residuals: np.ndarray) -> tuple[Factors, ...]:
+        # Back-propagation from the output: the gradient of a layer is the error behind it times its inputs; the error before it
+        # passes through the weights where its units are active.
         errors, parts = residuals[:, None], []
         for number in range(len(self.layers) - 1, -1, -1):
             parts.append(Factors(errors, self.inputs[number], 1.0))

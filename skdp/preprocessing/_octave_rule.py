@@ -276,10 +276,14 @@ def missing_share(shares: np.ndarray, sigma: float) -> float:
 
 def _believed(mass: np.ndarray, sigma: float) -> np.ndarray:
     """Return which bins hold something: far ones by themselves, near ones by less, and also two neighbours together."""
+    # 1. Bins that count by themselves: high, and with another within three octaves, or very high, or the largest.
     core, largest = mass > max(FAR_Z * sigma, LEAST_MASS), np.delete(mass, OCTAVES).max()
     core &= (np.convolve(core, np.ones(2 * len(NEAR_Z) + 1), "same") > 1) | (mass > LONE_Z * sigma) | (mass == largest)
     if not core.any():
         core = (mass == mass.max()) & (mass > Z * sigma)
+    # 2. Bins near these, on either side of 0; 3. the bin of zero.
+    #  -2^60 .......... -2^-60 | 0 | 2^-60 .......... 2^60     bins; OCTAVES is the place of 0
+    #      3 2 1 C 1 1 1 . . . . | 0 | . . . . 1 1 1 C 1 2 3    C counts by itself; the limits nearby are these of NEAR_Z
     found = core.copy()
     for side in (np.s_[OCTAVES + 1 :], np.s_[OCTAVES - 1 :: -1]):  # from 0 on
         found[side] |= _near(mass[side], core[side], sigma)
@@ -295,7 +299,9 @@ def _near(mass: np.ndarray, core: np.ndarray, sigma: float) -> np.ndarray:
     def is_core(octaves: int) -> np.ndarray:  # whether the bin at this distance, away from 0, counts
         return places[reach + octaves : reach + octaves + core.size]
 
+    # Two neighbours together: their sum has sqrt(2) times the noise.
     pairs = np.append(mass[:-1] + mass[1:], 0.0)
+    # `is_core(k)` looks k octaves further out: such a bin is inside. `is_core(-k)` looks back: it is k octaves beyond.
     for octaves, z in enumerate(NEAR_Z, start=1):
         found |= is_core(octaves) & (mass > max(NEAR_Z[0] * sigma, LEAST_MASS))
         found |= is_core(-octaves) & (mass > max(z * sigma, LEAST_MASS))
@@ -312,6 +318,7 @@ def _guess(mass: np.ndarray, sigma: float, missing: float) -> Finding:
     sizes = mass[OCTAVES + 1 :] + mass[:OCTAVES][::-1]
     sums = np.convolve(sizes, np.ones(WINDOW), "valid")
     exponents = LOWEST + WINDOW - 1 + np.arange(sums.size)
+    # A log-likelihood in proportion to the mass of the window, and a prior that falls with the exponent.
     gain = GAIN / max(sigma, LEAST_MASS / Z) ** 2
     top = 2.0 ** float(exponents[np.argmax(sums * gain - np.abs(exponents) / PRIOR)])
     return Finding("undetermined", (-UNDETERMINED_LIMITS * top, UNDETERMINED_LIMITS * top), (-top, top), 0.0, missing)

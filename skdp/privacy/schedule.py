@@ -245,6 +245,7 @@ class Schedule:
         are one pass together, and so are all single-pass releases. A Poisson sample counts as its expected share of the records,
         and the total is rounded up.
         """
+        # Fractions, so that the expected shares of many samples add up without rounding.
         total, sampled, last = 0, Fraction(0), None
         for count, release in self.entries:
             if not release.query.one_pass:
@@ -296,6 +297,8 @@ class Schedule:
         Schedule
             The releases of both.
         """
+        # Weights w have the cost sum 1 / w^2. Multiplied by f, the later ones cost their sum over f^2, which must be share / (1 -
+        # share) times that of the first ones.
         factor = math.sqrt((1 - share) / share * later._inverse_squares() / self._inverse_squares())
         rest = (
             (count, replace(line, mechanism=Gaussian(line.mechanism.weight * factor)))

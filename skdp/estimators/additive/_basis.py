@@ -460,6 +460,9 @@ class AdditiveBasis:
         self, columns: dict[str, Any], terms: Sequence[Term], known: Mapping[str, sparse.csr_array] | None = None
     ) -> Iterator[sparse.csr_array]:
         """Yield the basis functions of each term, from tables of one column; ``known`` are indicators of categories."""
+        # A term of two columns is made of the families of both: row by row, all products of a function of the one and a function
+        # of the other. So a family is needed for each category, and for a number if there are hats or if a pair has it.
+        #  pair (a, b):   a's family  h1 h2 h3    b's family  g1 g2    columns  h1g1 h1g2 h2g1 h2g2 h3g1 h3g2
         paired = {name for term in terms if len(term.names) == 2 for name in term.names}
         families = {  # each is non-negative, with a sum of squares of at most 1
             name: self._indicators(name, column) if name in self.categories else self._hats(name, column)
@@ -475,6 +478,7 @@ class AdditiveBasis:
             if name in self.categories:
                 yield families[name] / self._length
                 continue
+            # Columns of a number: the value, its hats, and indicators of integers and of missing cells.
             value = sparse.csr_array(self._value(name, columns[name]) / self._length)
             hats = [families[name] / math.sqrt(len(self.numbers))] if self.n_intervals else []
             further = [part / self._length for part in self._further(name, columns[name])]
@@ -514,6 +518,7 @@ class AdditiveBasis:
             return PackedCategory(first, size, 1 / self._length), codes.astype(np.min_scalar_type(size - 1))
         facts, peaks = self.facts.columns[name], 2 * self.knots - 1 if self.n_intervals else np.linspace(-1, 1, 17)
         zero = self._zero(name)
+        # The value has a kink where it is 0, unless a hat peaks there: one more knot.
         knots = peaks if np.abs(peaks - zero).min() < NEAR else np.union1d(peaks, [zero])
         codes, further, weights = code_of(self._scaled(name, column)[:, 0], knots), np.empty(0, dtype=np.uint16), np.empty(0)
         if self._indicators_of(name)[0]:

@@ -121,6 +121,8 @@ class Rule:
 
     def step(self, signal: float, n_samples: int) -> float:
         """Return the largest step of a tree, for a signal-to-noise ratio mu n over the sensitivity."""
+        # Of a leaf with few records, a tree adds the noise step * clip * sqrt(n_trees) / signal to a prediction, and all trees
+        # sqrt(n_trees) times that, which is to be `spread`.
         signal = min(signal, LARGEST_MU * n_samples) * math.sqrt(self.share_of_leaves)
         return self.spread * signal / (self.clip * self.n_trees)
 

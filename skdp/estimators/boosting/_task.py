@@ -221,7 +221,10 @@ class Boosting:
             tree = marginals.tree(rule.depth, weights, self._rng)
             query = LeafSums(loss, tree.columns, tree.splits, rule.clip)
             sums, noise = self._oracle.ask(query).reshape(loss.n_outputs, -1), self._noise_of(query)
+            # A Newton step with a bound on its length: the sum over n, over the curvature of the leaf's share of the records,
+            # plus one over the step.
             values = (sums / (n * (tree.shares / rule.curvature + 1 / step))).astype(np.float32)
+            # The model is an average of the sums after each of the last trees, in which later trees have smaller shares.
             share = min(1.0, (rule.n_trees - number) / (rule.n_trees * AVERAGED))
             self._oracle.add_tree(tree.columns, tree.splits, values, share)
             gains.add(tree, sums, noise, n)
@@ -249,6 +252,8 @@ class Boosting:
         """Return the weight of all trees: where the line through the slopes at 0 and 1 is 0."""
         query = TreeWeight(self._problem.loss, self._rule.limit)
         at_none, at_all = self._oracle.ask(query).tolist()
+        # Slopes at the weights 0 and 1; the line through them is 0 at 1 + at_all / (at_none - at_all). Where noise hides the
+        # bend, it is taken to be twice the noise, so that the weight stays near 1.
         bend = max(at_none - at_all, 2 * self._noise_of(query))
         return min(max(1 + at_all / bend, 0.0), LARGEST_WEIGHT) if bend > 0 else 1.0
 

@@ -160,9 +160,12 @@ class Trees:
     def _merged(self, n_records: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield columns, splits and values of fewer and deeper trees with the same sum, for fewer look-ups of a value."""
         (n_trees, depth), splits = self.columns.shape, self.splits
+        # As many trees in one as have together at most as many leaves as there are records: their leaves are pairs, triples and
+        # so on of leaves, and values of a pair are sums.
         number = max(1, int(np.log2(min(max(n_records, 1), MOST_LEAVES))) // depth)
         for start in range(0, n_trees, number):
             part = slice(start, start + number)
+            #  leaf of both = leaf of the first + 2^depth * leaf of the second
             values = self.values[start]
             for one in self.values[start + 1 : start + number]:
                 values = (one[:, :, None] + values[:, None, :]).reshape(len(one), -1)
@@ -236,6 +239,7 @@ class Marginals:
             return np.arange(2) > 0
         if rng.random() >= IN_ORDER:
             return rng.random(shares.size) < 0.5
+        # Order the levels by their effect on a random output, and cut them at a random quantile of the records.
         order = np.argsort(effects[rng.integers(len(effects))], kind="stable")
         cumulated = np.cumsum(shares[order])
         first = int(np.searchsorted(cumulated, cumulated[-1] * rng.uniform(*QUANTILES))) + 1
@@ -281,12 +285,16 @@ class ColumnGains:
         n_samples : int
             Number of records.
         """
+        # The gain of a split is what it lowers the squared loss by: S_low^2 / n_low + S_high^2 / n_high - (S_low + S_high)^2 /
+        # (n_low + n_high), with the expected squares of noise subtracted. Noise makes small leaves unsure, so `damping` is added
+        # to their shares.
         damping, leaf = (DAMPING * noise + 1) / n_samples, np.arange(tree.shares.size)
         squares = np.square(sums) - noise**2
         gains = (squares / (tree.shares + damping)).sum(axis=0) / n_samples
         for depth, column in enumerate(tree.columns.tolist()):
             if column in tree.columns[:depth]:
                 continue
+            # Leaves that differ in this split alone: bit `depth` is 0 in `low` and 1 in `high`.
             low = leaf[(leaf >> depth & 1) == 0]
             high = low | 1 << depth
             joint = (np.square(sums[:, low] + sums[:, high]) - 2 * noise**2).sum(axis=0)
@@ -317,6 +325,7 @@ def drawn(weights: np.ndarray, n_trees: int) -> np.ndarray:
     ndarray of int of shape (n_trees, n_levels)
         Levels, by multiples of the golden ratio, which spread evenly over all trees and over trees in a row.
     """
+    # Each place is in the interval of one level: intervals are as long as the weights.
     places = (np.arange(n_trees) + 0.5) * GOLDEN % 1.0
     return np.stack([np.searchsorted(np.cumsum(row)[:-1], places, side="right") for row in weights], axis=1)
 
@@ -338,6 +347,7 @@ def leaf_shares(columns: np.ndarray, splits: np.ndarray, shares: Sequence[np.nda
     ndarray of shape (n_leaves,)
         Shares.
     """
+    # The first split is the lowest bit of a leaf's number: later splits double the list.
     found = np.ones(1)
     for column, sides in zip(columns.tolist(), splits, strict=True):
         above = float(shares[column][sides[: shares[column].size]].sum())
@@ -365,6 +375,8 @@ def _spread(found: np.ndarray, counts: np.ndarray, noise: float, start: int, sto
     if stop - start == 1 or total <= 0:
         found[start:stop] = total / (stop - start)
         return
+    #  start ....... middle ....... stop     expected in the left half: total * part
+    # `difference` is what the left half has beyond its part of the noisy counts; its noise has the variance in the root below.
     middle = (start + stop) // 2
     part = (middle - start) / (stop - start)
     difference = counts[start:middle].sum() * (1 - part) - counts[middle:stop].sum() * part

@@ -258,6 +258,7 @@ def chunks_of(parts: Iterable[Chunk], length: int) -> Iterator[Chunk]:
     """Yield the records of a stream of parts in chunks of ``length`` records; the last one may be shorter."""
     waiting: list[Chunk] = []
     for part in parts:
+        # Cut a part where chunks end, and put pieces together where a chunk begins in one part and ends in another.
         start, n_rows = 0, len(part.y)
         while start < n_rows:
             stop = min(n_rows, start + length - sum(len(piece.y) for piece in waiting))

@@ -111,6 +111,7 @@ class Filter:
     @cached_property
     def rest(self) -> tuple[float, float]:
         """Epsilon and delta that are left after the charges by themselves."""
+        # Sums are exact to a rounding (fsum), so that the order of charges does not matter.
         alone = [charge for charge in self.charges if charge.by_itself]
         epsilon = math.fsum([self.epsilon, *(-charge.epsilon for charge in alone)])
         delta = math.fsum([self.delta, *(-charge.delta for charge in alone)])
@@ -172,6 +173,7 @@ class Filter:
         float
             Epsilon rounded down to four digits; 0 if nothing more can be charged.
         """
+        # Equal fits share the squared mu that is left; rounded down, because the charge rounds up.
         covered = gaussian_epsilon(self.mu_left / math.sqrt(n_fits), delta) if self.mu_left > 0 else 0.0
         alone = self.rest[0] if n_fits == 1 and not self._covered and delta <= self.rest[1] else 0.0
         return _rounded_down(max(covered * (1 - 1e-8), alone))

@@ -117,6 +117,7 @@ class ClassMoments(SumQuery):
 
     def _shortened(self, raw: np.ndarray, records: Records) -> np.ndarray:
         """Return ``min(1, 1 / ||z||)`` in the column of the record's class, and 0 in the other column."""
+        # Norms of the view have the 1 of the intercept; v does not.
         squares = np.square(lengths_of(records)) - float(self.geometry.intercept)
         factors = 1 / np.sqrt(np.maximum(squares, 1.0))
         return factors[:, None] * (records.targets[:, None] == np.arange(N_CLASSES))

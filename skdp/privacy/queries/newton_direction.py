@@ -150,6 +150,7 @@ class NewtonDirection(SumQuery):
         ----------
         .. [1] N. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, 2002, Theorem 10.4.
         """
+        # Error of the matrix over n M: of the sum, and of the factorisation, as if the matrix were changed.
         size, largest, ridge = self.size, self.curvature.clip_norm, float(self.ridge.min())
         solve = 4 * size * (3 * size + 1) * (self.n_samples + float(self.ridge.max()) / largest)
         error = summation_error(self.n_samples, False) + solve * 2.0**-53

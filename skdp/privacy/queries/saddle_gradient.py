@@ -225,6 +225,7 @@ class JointGradient(_AtPoint):
 
     def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised answer, of shape (n_primal + n_dual,)."""
+        # Parts of norm at most the roots of their shares, in different coordinates: norm 1 together.
         primal_weight, dual_weight = math.sqrt(1 - self.dual_share), math.sqrt(self.dual_share)
 
         def terms(batch: Batch) -> np.ndarray:

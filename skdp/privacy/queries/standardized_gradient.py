@@ -111,6 +111,8 @@ class Whitening(Standardization):
     @cached_property
     def _singular_values(self) -> tuple[float, float]:
         """Lower and upper bound on the singular values by Gershgorin discs, close if the columns are nearly orthogonal."""
+        # Gershgorin: each eigenvalue of A'A is within the sum of the other entries of a row from its diagonal entry; the last
+        # term covers the rounding of the products.
         products = self.scale.T @ self.scale
         lengths = np.diag(products)
         rest = np.abs(products).sum(axis=1) - lengths + 1e-12 * np.sqrt(lengths * lengths.max())
