@@ -19,6 +19,7 @@ from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit, told_when_interrupted, warn_of_many_labels
 from skdp.estimators._report import beside_learned, report, stated_parameters
 from skdp.estimators._signal import needed, noise_level, warn_of_low_signal
+from skdp.losses import RobustLoss
 from skdp.preprocessing._cells import is_number
 from skdp.preprocessing._frame_facts import FrameFacts, framed, leaves_to_learn
 from skdp.preprocessing._learning import Learned, LearningPlan, in_words, learn, warn_of_unlearned
@@ -36,7 +37,7 @@ from skdp.privacy.release_plan import Cost
 from skdp.privacy.report.statement import PrivacyReport
 
 # Losses of numbers whose solvers learn neither the location nor the unit of y.
-LOSSES_OF_A_UNIT = frozenset({"squared", "cauchy", "huber", "tukey", "welsch"})
+LOSSES_OF_A_UNIT = frozenset({"squared", *(kind.name for kind in RobustLoss.__subclasses__())})
 
 # Noise of a bin, as a share of the records, that the share of the budget for the columns aims at, and the limits of this share.
 # Choices: on tables of 10 to 60 columns, shares from .02 to .1 gave the same models, and smaller ones lost integers.

@@ -86,6 +86,7 @@ class RobustLoss(ABC):
 
     threshold: float
 
+    name: ClassVar[str]
     steepest: ClassVar[float]
     smoothness: ClassVar[float] = 1.0
     n_outputs: ClassVar[int] = 1
