@@ -26,7 +26,7 @@ __all__ = ["Entropy", "Euclidean", "MirrorMap", "PNorm", "SignedEntropy"]
 # Least logarithm of a weight: logarithms stay finite, and such a weight is 0 in float64 anyway. A choice.
 LEAST_LOG = -1e300
 # Largest float64, for step sizes that would overflow.
-LARGEST = float(np.finfo(float).max)
+LARGEST_FLOAT = float(np.finfo(float).max)
 
 
 class MirrorMap(Protocol):
@@ -179,7 +179,7 @@ class Entropy:
         """Return the logarithms of the weights times ``exp(-step_size * gradient / radius)``, normalised."""
         with np.errstate(over="ignore"):
             above = gradient / 2 - float(gradient.min()) / 2  # non-negative, and no overflow
-            logs = np.maximum(state - above * min(2 * step_size / self.radius, LARGEST), LEAST_LOG)
+            logs = np.maximum(state - above * min(2 * step_size / self.radius, LARGEST_FLOAT), LEAST_LOG)
         logs -= logs.max()
         return np.maximum(logs - math.log(float(np.exp(logs).sum())), LEAST_LOG)
 

@@ -10,7 +10,7 @@ import numpy as np
 __all__ = ["Cauchy", "Huber", "RobustLoss", "Squared", "SquaredDistance", "Tukey", "Welsch"]
 
 # Largest residual over the threshold: its square is finite in float64. A choice; larger residuals count as this.
-LARGEST = 1e150
+LARGEST_RESIDUAL = 1e150
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,10 @@ class RobustLoss(ABC):
         return self.threshold * self._slope(self._relative(raw, labels))
 
     def _relative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Residuals over the threshold, within +-LARGEST."""
+        """Residuals over the threshold, within +-LARGEST_RESIDUAL."""
         with np.errstate(over="ignore"):
             relative = (raw - labels[:, None]) / self.threshold
-        return np.clip(relative, -LARGEST, LARGEST, out=relative)
+        return np.clip(relative, -LARGEST_RESIDUAL, LARGEST_RESIDUAL, out=relative)
 
     @abstractmethod
     def _value(self, size: np.ndarray) -> np.ndarray:

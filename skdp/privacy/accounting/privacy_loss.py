@@ -38,8 +38,8 @@ TRANSFORM_ERROR = 4 * 2.0**-53
 COARSE, FINE = 4, 20
 
 # USUAL is the spacing of the loss that dp_accounting takes by default. It replaces a coarser spacing from FINE if it leaves at
-# least FEWEST points per standard deviation of one loss. FEWEST is a choice.
-USUAL, FEWEST = 1e-4, 6
+# least FEWEST_POINTS points per standard deviation of one loss. FEWEST_POINTS is a choice.
+USUAL, FEWEST_POINTS = 1e-4, 6
 
 # Logarithm of the share of epsilon that a calibrated schedule spends at least. A choice: the search for the noise ends between
 # this share and the whole budget. A share closer to 1 takes more evaluations.
@@ -309,7 +309,7 @@ def _spacing(composition: Composition, scale: float, budget: Budget, points: int
     """Return the distance between neighbouring grid points."""
     # Standard deviation of one of n losses of a composition that is mu-GDP.
     spread = gaussian_mu(budget.epsilon, budget.delta) / math.sqrt(composition.n_losses)
-    spacing = spread / COARSE if points == COARSE else max(spread / FINE, min(USUAL, spread / FEWEST))
+    spacing = spread / COARSE if points == COARSE else max(spread / FINE, min(USUAL, spread / FEWEST_POINTS))
     return max(spacing, composition.largest_loss(scale) / MOST_POINTS)
 
 

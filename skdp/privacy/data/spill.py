@@ -20,7 +20,7 @@ SIDE = {"scales": np.float64, "norms": np.float64, "view": np.float64, "largest"
 
 # Bytes of the file that one memory map covers: as many as there are in the file, between these. A choice: each map holds a file
 # descriptor, of which a process may have 256, and the space is taken chunk by chunk.
-SHORTEST, LONGEST = 2**26, 2**33
+SHORTEST_MAP, LONGEST_MAP = 2**26, 2**33
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 ZEROS = 2**20  # bytes that are written at a time where the system cannot reserve space
 
@@ -103,7 +103,7 @@ class Spill:
         try:
             if self._map is None or self._used + size > len(self._map):
                 self._start += 0 if self._map is None else len(self._map)
-                length = _whole(max(size, SHORTEST, min(self._start, LONGEST)))
+                length = _whole(max(size, SHORTEST_MAP, min(self._start, LONGEST_MAP)))
                 self._file.truncate(self._start + length)
                 self._map, self._used = mmap.mmap(self._file.fileno(), length, offset=self._start), 0
             self._take(self._start + self._used, size)

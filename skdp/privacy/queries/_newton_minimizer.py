@@ -5,14 +5,14 @@ from collections.abc import Callable
 import numpy as np
 
 # Smallest factor of Newton's direction that is tried before gradient descent takes over. A choice. It affects the speed only.
-SHORTEST = 2.0**-36
+SHORTEST_FACTOR = 2.0**-36
 
 # Number of steps of gradient descent before Newton's method is tried again. A choice. It affects the speed only.
 GRADIENT_STEPS = 100
 
 # Conjugate gradients end at this norm of the residual relative to the right-hand side, or after this number of matrix products.
 # Both are choices that affect the speed only.
-LEAST, MOST_PRODUCTS = 0.1, 200
+LEAST_RESIDUAL, MOST_PRODUCTS = 0.1, 200
 
 Point = np.ndarray
 
@@ -66,7 +66,7 @@ def _damped(
 ) -> tuple[Point, np.ndarray] | None:
     """Return the first shortened step that makes the gradient shorter, and the gradient there; None if no step does."""
     factor, norm = 1.0, np.linalg.norm(slope)
-    while factor >= SHORTEST:
+    while factor >= SHORTEST_FACTOR:
         moved = point + factor * direction
         if np.isfinite(moved).all():
             there = gradient(moved)
@@ -93,7 +93,7 @@ def conjugate_gradients(product: Callable[[np.ndarray], np.ndarray], right: np.n
     """
     solution, residual = np.zeros_like(right), right.copy()
     direction, square = right.copy(), float(right @ right)
-    least = LEAST**2 * square
+    least = LEAST_RESIDUAL**2 * square
     for _ in range(MOST_PRODUCTS):
         if not square > least:
             break

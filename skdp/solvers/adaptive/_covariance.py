@@ -25,7 +25,7 @@ from skdp.solvers.adaptive._whitening import Frame
 # Least curvature that the Newton step and the covariance assume, over the mean one, and over the half edge of its noise.
 FLOOR, FLOOR_OF_EDGE = 0.08, 0.6
 # Least plausible curvature over the mean one. A smaller value makes intervals wider where noise hides a direction.
-LEAST = 0.06
+LEAST_CURVATURE = 0.06
 # Damping of the Newton step in directions that show and in hidden ones, over the mean curvature. A larger value has less noise
 # and takes back less of what the steps left undone.
 DAMPING, DAMPING_HIDDEN = 0.045, 0.15
@@ -41,7 +41,7 @@ LEAK = 0.3
 PLACES = np.array([-1.64, -0.8, 0.0, 0.8, 1.64])
 WEIGHTS = np.array([0.1, 0.2, 0.4, 0.2, 0.1])
 # Curvatures over the mean one at which what steps leave undone is computed; between them, it is interpolated.
-TABULATED = np.geomspace(LEAST, 10.0, 60)
+TABULATED = np.geomspace(LEAST_CURVATURE, 10.0, 60)
 # Least curvature of a direction that is not flat, over the mean one, where there is no noise. A choice above rounding errors.
 SINGULAR = 1e-9
 
@@ -208,7 +208,7 @@ class EstimatedBread:
         """Curvatures that the release does not exclude, shape (n_places, k), to be weighted by ``WEIGHTS``."""
         squares = np.square(self.directions)
         spread = np.sqrt(_quadratic(self.variances, squares))
-        return np.asarray(np.maximum(self.values + PLACES[:, None] * spread, LEAST * self.mean))
+        return np.asarray(np.maximum(self.values + PLACES[:, None] * spread, LEAST_CURVATURE * self.mean))
 
     def errors(self, pilot: Steps, steps: Steps, size: float) -> tuple[np.ndarray, np.ndarray]:
         """Return variances of descents from a pilot along the eigenvectors, averaged over plausible curvatures.

@@ -11,7 +11,7 @@ from skdp.solvers.adaptive._shrinkage import tail_gains
 HIDDEN = 2 / 3
 # Least plausible curvature of a hidden direction, over the estimated one: the reciprocal of `INFLATION`, the variance inflation
 # factor of severe collinearity. A smaller value makes intervals wider.
-LEAST = 0.1
+LEAST_SHARE = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,5 +93,5 @@ def plausible_curvatures(curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     An eigenvalue h gives the curvature ``c = h / (h + e / 2)``, where e is the half edge of the noise. The true eigenvalue may be
     less by e. Then the curvature is ``3 c - 2``; the least plausible one is that, or ``c / 10`` where this is more.
     """
-    least = np.maximum(3 * curvature - 2, LEAST * curvature)
+    least = np.maximum(3 * curvature - 2, LEAST_SHARE * curvature)
     return curvature, np.sqrt(curvature * least), least

@@ -20,9 +20,9 @@ ZOOMS = 4096, 64, 4096, 64
 INNER, OUTER = 16, 8
 # Share of the budget of the last histogram, over that of each other: quantiles are read from it.
 FOR_LAST = 3.0
-# Shares of the records in a window: a window of most targets aims at MOST and has at least LEAST, the inner one has HALF. A
-# larger LEAST keeps more of the tail, and fails on smaller tables.
-MOST, LEAST, HALF = 0.98, 0.8, 0.5
+# Shares of the records in a window: a window of most targets aims at MOST_SHARE and has at least LEAST_SHARE, the inner one has
+# HALF_SHARE. A larger LEAST_SHARE keeps more of the tail, and fails on smaller tables.
+MOST_SHARE, LEAST_SHARE, HALF_SHARE = 0.98, 0.8, 0.5
 # Largest noise of the densest window that is accepted, as a share of the records; no window is found where it is larger.
 FALSE_ALARM = 0.3
 # Binary exponents added above the densest window, for the tail of the targets.
@@ -36,7 +36,7 @@ QUARTILES, DECILES = 1.349, 6.6
 # Largest ratio of the range of most targets to the spread: more than half of the targets may be equal, and their quartiles too.
 WIDEST = 64.0
 # Least length of a range and least spread: quotients of floats stay finite.
-SHORTEST = 2.0**-900
+SHORTEST_RANGE = 2.0**-900
 
 
 class Location(NamedTuple):
@@ -93,7 +93,7 @@ def release_location(problem: Problem, share: float, level: float, ask: Ask) -> 
     """
     n = problem.n_samples
     noise = n * mean_noise(problem, TargetExponents(), _part(problem, share))
-    least = max(LEAST, 1 - min(level, 1 - level) / 2)  # so that the quantile is in the window
+    least = max(LEAST_SHARE, 1 - min(level, 1 - level) / 2)  # so that the quantile is in the window
     if _bounded(problem):
         high = 1.0
     else:
@@ -106,8 +106,8 @@ def release_location(problem: Problem, share: float, level: float, ask: Ask) -> 
     for size in _zooms(problem):
         edges = np.linspace(low, high, size + 1)
         counts = ask(TargetHistogram(edges))[1:-1]
-        inner = _window(counts, edges, noise, n, HALF, HALF) or (low, high)
-        low, high = _window(counts, edges, noise, n, least, MOST) or (low, high)
+        inner = _window(counts, edges, noise, n, HALF_SHARE, HALF_SHARE) or (low, high)
+        low, high = _window(counts, edges, noise, n, least, MOST_SHARE) or (low, high)
         low, high = min(low, inner[0]), max(high, inner[1])
     edges = _last_edges(low, high, *inner)
     return _location(_cumulated(ask(TargetHistogram(edges)), n), edges, level, bool(problem.intercept_scaling))
@@ -130,10 +130,10 @@ def _largest(counts: np.ndarray, noise: float, n: int, least: float) -> float:
     """Return a power of two above the absolute values of nearly all targets."""
     exponents, size = counts[1:], counts.size - 1  # counts[0] has the zeros, which say nothing about the unit
     some = max(n - max(float(counts[0]), 0.0), n / 10)
-    found = _densest(exponents, noise, some, least, MOST)
+    found = _densest(exponents, noise, some, least, MOST_SHARE)
     if found is None:
         tops = LEAST_EXPONENT + PRIOR_WINDOW + np.arange(size - PRIOR_WINDOW + 1)
-        gains = _sums(exponents, PRIOR_WINDOW) * (LEAST * some / (PRIOR_WINDOW * max(noise, 1e-9) ** 2))
+        gains = _sums(exponents, PRIOR_WINDOW) * (LEAST_SHARE * some / (PRIOR_WINDOW * max(noise, 1e-9) ** 2))
         top = int(tops[np.argmax(gains - np.abs(tops - 1) / FAR)])
     else:
         top = LEAST_EXPONENT + found[1]
@@ -179,7 +179,7 @@ def _last_edges(low: float, high: float, inner_low: float, inner_high: float) ->
     #   low        inner_low                 inner_high        high
     #    |    |   |  | | | | | | | | | | | | | | |  |   |    |
     #     OUTER: growing     INNER: even       OUTER: growing
-    width = max((inner_high - inner_low) / INNER, SHORTEST)
+    width = max((inner_high - inner_low) / INNER, SHORTEST_RANGE)
 
     def outward(reach: float) -> np.ndarray:
         steps = np.expm1(np.linspace(0.0, math.log1p(max(reach, 0.0) / width), OUTER + 1)[1:])
@@ -207,7 +207,7 @@ def _location(shares: np.ndarray, edges: np.ndarray, level: float, centred: bool
     # Interpolate quantiles; `np.interp` needs shares that increase.
     rising = shares + np.linspace(0.0, 1e-9, shares.size)
     tail, low, high, other = (float(np.interp(at, rising, edges)) for at in (0.05, 0.25, 0.75, 0.95))
-    resolution = max(float(np.diff(edges).min()), float(edges[-1] - edges[0]) / WIDEST, SHORTEST)
+    resolution = max(float(np.diff(edges).min()), float(edges[-1] - edges[0]) / WIDEST, SHORTEST_RANGE)
     if not centred:
         return Location(0.0, max(abs(low), abs(high), abs(tail) / 2, abs(other) / 2, resolution) * 2 / QUARTILES)
     spread = max((high - low) / QUARTILES, (other - tail) / DECILES, resolution)

@@ -20,9 +20,9 @@ from skdp.solvers.adaptive._whitening import BINS, Centre, Frame, Shares, hopele
 
 # Where no source is named, the constants were chosen on california and bike, with about 20 configurations (docs/defaults.md).
 
-# Default number of steps: WORK / (n * d), which counts the cells of X that all passes read together, within [FEWEST, STEPS];
-# NOISELESS for epsilon=inf. More steps cost time, and hardly noise. MOST_STEPS is the largest number that is accepted.
-STEPS, NOISELESS, FEWEST, WORK, MOST_STEPS = 100, 1000, 30, 1e9, 10**7
+# Default number of steps: WORK / (n * d), which counts the cells of X that all passes read together, within [FEWEST_STEPS,
+# STEPS]; NOISELESS for epsilon=inf. More steps cost time, and hardly noise. MOST_STEPS is the largest number that is accepted.
+STEPS, NOISELESS, FEWEST_STEPS, WORK, MOST_STEPS = 100, 1000, 30, 1e9, 10**7
 # Longest first step, in units of the spread for a derivative of 1. A density of the residuals of 1 makes steps from 2 on
 # unstable.
 LARGEST_STEP = 1.5
@@ -247,7 +247,7 @@ class RescaledGradientDescent(WhiteningSolver):
             return int(self.n_steps)
         if not problem.budget.private:
             return NOISELESS
-        return int(min(max(WORK / (problem.n_samples * problem.n_features), FEWEST), STEPS))
+        return int(min(max(WORK / (problem.n_samples * problem.n_features), FEWEST_STEPS), STEPS))
 
     def _settled(self, problem: Problem) -> AdaptiveSolver:
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)

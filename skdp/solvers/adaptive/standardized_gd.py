@@ -54,11 +54,12 @@ from skdp.solvers.adaptive._step_rules import CLIPPED, LEAST_PER_COEFFICIENT, MO
 # differ.
 
 # Default number of steps: WORK / (n * stored features * outputs), which counts the cells of X that all passes read together,
-# within [FEWEST, MOST]; NOISELESS for epsilon=inf. 30 and 120 steps instead of 60 moved the mean AUC by at most .002.
-WORK, FEWEST, MOST, NOISELESS = 2.5e8, 30, 100, 1000
-# From a signal-to-noise ratio of FEW_SUFFICE on there are at least FEWEST + FURTHER * log(ratio / FEW_SUFFICE) steps, because
-# each forgets a fixed share of the start. Measured on generated tables: at a million records 30 steps left an excess log loss
-# of 2.6e-4, 72 steps 1e-5 (docs/defaults.md).
+# within [FEWEST_STEPS, MOST_BY_DEFAULT]; NOISELESS for epsilon=inf. 30 and 120 steps instead of 60 moved the mean AUC by at most
+# .002.
+WORK, FEWEST_STEPS, MOST_BY_DEFAULT, NOISELESS = 2.5e8, 30, 100, 1000
+# From a signal-to-noise ratio of FEW_SUFFICE on there are at least FEWEST_STEPS + FURTHER * log(ratio / FEW_SUFFICE) steps,
+# because each forgets a fixed share of the start. Measured on generated tables: at a million records 30 steps left an excess log
+# loss of 2.6e-4, 72 steps 1e-5 (docs/defaults.md).
 FEW_SUFFICE, FURTHER = 5e4, 55
 # Largest number of steps that is accepted. A choice.
 MOST_GIVEN = 10**7
@@ -76,7 +77,7 @@ SHORTEST_PATH = 5.0
 # there.
 WIDEST_CLIP = 4.0
 # Largest value that is accepted for `clip`, `noise` and `ridge`: a choice that keeps their products finite.
-LARGEST = 1e6
+LARGEST_FACTOR = 1e6
 # SHRINK times the noise that the squared length of the coefficients gathers on the way is taken off it, if the curvature is DECAY
 # times the variance of a feature; the factor is at least LEAST_KEPT. Choices that matter only where noise is all there is.
 DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02
@@ -519,9 +520,9 @@ class StandardizedGradientDescent(AdaptiveSolver):
             return NOISELESS
         # As many steps as the work allows, and where noise hardly limits the fit as many as it takes to forget the start.
         cells = problem.n_samples * (problem.n_stored or problem.n_features) * problem.loss.n_outputs
-        affordable = min(max(WORK / cells, FEWEST), MOST)
+        affordable = min(max(WORK / cells, FEWEST_STEPS), MOST_BY_DEFAULT)
         further = FURTHER * math.log(max(problem.signal_to_noise / FEW_SUFFICE, 1.0))
-        return int(min(max(affordable, FEWEST + further), NOISELESS))
+        return int(min(max(affordable, FEWEST_STEPS + further), NOISELESS))
 
     def _settled(self, problem: Problem) -> AdaptiveSolver:
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_GIVEN, optional=True)
@@ -532,9 +533,9 @@ class StandardizedGradientDescent(AdaptiveSolver):
         check_number(
             "calibration_share", self.calibration_share, above=0.0, below=left - float(self.moments_share), optional=True
         )
-        check_number("clip", self.clip, above=0.0, maximum=LARGEST, optional=True)
-        check_number("noise", self.noise, above=0.0, maximum=LARGEST, optional=True)
-        check_number("ridge", self.ridge, minimum=0.0, maximum=LARGEST)
+        check_number("clip", self.clip, above=0.0, maximum=LARGEST_FACTOR, optional=True)
+        check_number("noise", self.noise, above=0.0, maximum=LARGEST_FACTOR, optional=True)
+        check_number("ridge", self.ridge, minimum=0.0, maximum=LARGEST_FACTOR)
         check_number("momentum", self.momentum, minimum=0.0, below=1.0)
         check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
         settled = self._with_floats("moments_share", "ridge", "momentum", "tail_average")

@@ -15,7 +15,7 @@ PROBES = 32
 # Raw predictions of an optimum over the noise that one may gather (1 for log-odds). A choice; a larger value means more steps.
 NEAR = 1 / 3
 # Largest number of inner steps, and least divisor: choices that keep quotients finite.
-MOST, SMALLEST = 1e9, 1e-300
+MOST_INNER, LEAST_DIVISOR = 1e9, 1e-300
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Terms(NamedTuple):
         float
             Positive.
         """
-        return signal_to_noise * math.sqrt(self.distance / max(self.noise, SMALLEST))
+        return signal_to_noise * math.sqrt(self.distance / max(self.noise, LEAST_DIVISOR))
 
     def strongly_convex(self, signal_to_noise: float) -> tuple[int, int]:
         """Return the number of rounds, and of steps per round: each round halves the excess risk down to that of the noise.
@@ -210,6 +210,6 @@ class Terms(NamedTuple):
         tuple of int
             T and K.
         """
-        n_inner = math.ceil(min(2 * (1 + 1 / max(self.convexity, SMALLEST)), MOST))
-        floor = max(n_inner * self.noise / 2 / signal_to_noise**2, SMALLEST)
+        n_inner = math.ceil(min(2 * (1 + 1 / max(self.convexity, LEAST_DIVISOR)), MOST_INNER))
+        floor = max(n_inner * self.noise / 2 / signal_to_noise**2, LEAST_DIVISOR)
         return 1 + math.ceil(math.log2(max(self.risk / floor, 1.0))), n_inner

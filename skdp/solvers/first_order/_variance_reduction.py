@@ -27,7 +27,7 @@ LONGEST = 2.0
 # Default number of epochs. A choice; more epochs divide the budget of the snapshots further.
 EPOCHS = 4
 # Least and largest default number of inner steps per epoch, on average. Choices; they bound the time of a fit.
-FEWEST, MOST = 25, 500
+FEWEST_INNER, MOST_INNER = 25, 500
 # Least default batch size, in records, and largest ratio of the records that differences read to those that snapshots read.
 # Choices; a larger ratio costs time and saves noise.
 SMALLEST_BATCH, MOST_READ = 32, 4.0
@@ -177,7 +177,7 @@ class VarianceReduction(Solver):
         """Return the number of epochs, length of the first, and largest step size, from the path."""
         n_epochs = self.n_epochs or (EPOCHS if problem.budget.private else self.noiseless_epochs)
         largest = STEP / max(problem.smoothness, 1e-300)
-        steps = min(max(self._path(problem, n_epochs) / largest, FEWEST * n_epochs), MOST * n_epochs)
+        steps = min(max(self._path(problem, n_epochs) / largest, FEWEST_INNER * n_epochs), MOST_INNER * n_epochs)
         return n_epochs, max(1, math.ceil(steps / sum(self._proportions(n_epochs)))), largest
 
     def _path(self, problem: Problem, n_epochs: int) -> float:

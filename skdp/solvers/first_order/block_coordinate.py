@@ -26,7 +26,7 @@ FEWEST_PASSES, MOST_PASSES, NOISELESS_PASSES, NOISELESS_ROUNDS = 5, 200, 500, 10
 # Least number of steps that the rule for "greedy" starts from, and largest default number of them. Choices.
 FEWEST_GREEDY, MOST_GREEDY_BY_DEFAULT = 5, 1000
 # Least probability of a coordinate that the remark divides by.
-SMALLEST = 1e-300
+LEAST_DIVISOR = 1e-300
 
 
 class Lengths(NamedTuple):
@@ -177,7 +177,7 @@ class BlockCoordinateDescent(Solver):
         start = f"per coordinate, {single:.3g} times the largest possible mean gradient of its block in each release"
         if self._greedy:
             return start + "; noisy scores select the coordinates"
-        noise = 1 / (problem.signal_to_noise * np.sqrt(np.maximum(np.asarray(sampling.probabilities), SMALLEST)))
+        noise = 1 / (problem.signal_to_noise * np.sqrt(np.maximum(np.asarray(sampling.probabilities), LEAST_DIVISOR)))
         least, most = float(noise.min()), float(noise.max())
         times = f"{least:.3g}" if most < 1.001 * least else f"from {least:.3g} to {most:.3g}"
         usual = (

@@ -15,16 +15,16 @@ from skdp.privacy.schedule import Release, Schedule, Selection
 from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 
 # Largest default number of steps, number for epsilon=inf, and largest number that is accepted. Choices.
-MOST, NOISELESS, MOST_STEPS = 1000, 1000, 10**7
+MOST_BY_DEFAULT, NOISELESS, MOST_STEPS = 1000, 1000, 10**7
 # Largest possible curvature (Jaggi 2013, Theorem 1) over the one that the default number of steps expects: entries of most rows
 # do not line up with a vertex. A choice; a larger value means fewer steps.
 USUAL = 8.0
 # Mean error of a choice over the largest coordinate of a gradient, below which nothing is clipped by default; and share of the
 # largest coordinate to which it is clipped at twice this error and above. Choices.
-CLEAR = 0.005
+CLEAR_ERROR = 0.005
 LEAST_SHARE = 0.5
 # Least error that the number of steps is computed from. A choice that keeps quotients finite.
-SMALLEST = 1e-200
+SMALLEST_ERROR = 1e-200
 
 
 class FrankWolfe(Solver):
@@ -95,7 +95,7 @@ class FrankWolfe(Solver):
         if not problem.budget.private:
             return largest
         error = calibrate(self.schedule(replace(problem, clip_norm=largest)), problem.budget) * self._noise(problem, 1.0)
-        return largest * min(max(CLEAR / error, LEAST_SHARE), 1.0)
+        return largest * min(max(CLEAR_ERROR / error, LEAST_SHARE), 1.0)
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return one entry: T selections of a vertex; raises if ``n_steps`` is no integer from 1 to 10**7."""
@@ -133,10 +133,10 @@ class FrankWolfe(Solver):
         curvature = _curvature(problem) / USUAL
         # Error after T steps: 2 Gamma / T plus the error of a choice, which is pure * T for sums of epsilons and root * T**0.5
         # for zCDP. Each T below minimises one of them; the better one is taken.
-        pure = max(2 * noise / budget.epsilon, SMALLEST)
+        pure = max(2 * noise / budget.epsilon, SMALLEST_ERROR)
         choices = [(_capped(math.sqrt(2 * curvature / pure)), pure, 1.0)]
         if budget.delta > 0:
-            root = max(noise / math.sqrt(2 * zcdp_rho(budget.epsilon, budget.delta)), SMALLEST)
+            root = max(noise / math.sqrt(2 * zcdp_rho(budget.epsilon, budget.delta)), SMALLEST_ERROR)
             choices.append((_capped((4 * curvature / root) ** (2 / 3)), root, 0.5))
         return min(choices, key=lambda choice: 2 * curvature / choice[0] + choice[1] * choice[0] ** choice[2])[0]
 
@@ -147,7 +147,7 @@ class FrankWolfe(Solver):
 
 
 def _capped(n_steps: float) -> int:
-    return math.ceil(n_steps) if 1 <= n_steps <= MOST else MOST if n_steps > MOST else 1
+    return math.ceil(n_steps) if 1 <= n_steps <= MOST_BY_DEFAULT else MOST_BY_DEFAULT if n_steps > MOST_BY_DEFAULT else 1
 
 
 def _vertices(problem: Problem) -> Vertices:

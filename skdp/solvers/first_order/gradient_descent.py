@@ -11,9 +11,9 @@ from skdp.solvers._base import Problem
 from skdp.solvers.first_order._momentum import MomentumSolver
 
 OUTPUTS = ("average", "last", "random")
-# Default number of steps: what the path needs at the largest stable step, within [FEWEST, MOST]; NOISELESS for epsilon=inf.
-# Choices: more steps cost time and no privacy, fewer leave the path short.
-FEWEST, MOST, NOISELESS = 50, 200, 1000
+# Default number of steps: what the path needs at the largest stable step, within [FEWEST_STEPS, MOST_BY_DEFAULT]; NOISELESS for
+# epsilon=inf. Choices: more steps cost time and no privacy, fewer leave the path short.
+FEWEST_STEPS, MOST_BY_DEFAULT, NOISELESS = 50, 200, 1000
 # Cells of X that all passes of a default fit may read together; at least FEWEST_ON_LARGE_TABLES steps
 # are made whatever they read. Choices.
 WORK, FEWEST_ON_LARGE_TABLES = 3e8, 30
@@ -143,6 +143,6 @@ class GradientDescent(MomentumSolver):
             return NOISELESS
         cells = problem.n_samples * problem.shape[0] * problem.shape[1]
         needed = self._needed_steps(problem)
-        most, work = (MOST, WORK) if "smooth" in problem.offers else (MOST_WITH_KINKS, WORK_WITH_KINKS)
+        most, work = (MOST_BY_DEFAULT, WORK) if "smooth" in problem.offers else (MOST_WITH_KINKS, WORK_WITH_KINKS)
         affordable = max(work / cells, FEWEST_ON_LARGE_TABLES)
-        return math.ceil(min(max(needed, FEWEST), affordable, most))
+        return math.ceil(min(max(needed, FEWEST_STEPS), affordable, most))

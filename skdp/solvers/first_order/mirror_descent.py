@@ -17,13 +17,13 @@ from skdp.solvers.first_order._mirror_geometry import mirror_map, row_bound, uni
 PATIENCE = 5.0
 # Least default clip norm over the largest norm of a gradient, and noise over signal, in the dual norm, below which nothing is
 # clipped. Chosen on the same families; a smaller clip norm has less noise and more bias.
-LEAST_CLIP, CLEAR = 0.5, 0.01
+LEAST_CLIP, CLEAR_NOISE = 0.5, 0.01
 # The same for the squared loss, whose largest gradient is that of a target at one end of the range with a prediction at the
 # other. A tenth in place of a fifth was 10 to 40 % better for continuous targets and worse than zero for binary ones
 # (docs/defaults.md).
 LEAST_CLIP_SQUARED, CLEAR_SQUARED = 0.2, 0.003
 # Least and largest default number of steps, and the number for epsilon=inf. Choices.
-FEWEST, MOST, NOISELESS = 10, 200, 1000
+FEWEST_STEPS, MOST_BY_DEFAULT, NOISELESS = 10, 200, 1000
 # Cells of X that all passes of a default fit may read together; at least FEWEST_ON_LARGE_TABLES
 # steps are made whatever they read. Choices.
 WORK, FEWEST_ON_LARGE_TABLES = 5e9, 30
@@ -117,7 +117,7 @@ class AcceleratedMirrorDescent(Solver):
     def default_clip_norm(self, problem: Problem) -> float:
         """Return between half (a fifth for the squared loss) and all of the largest norm of a gradient; see Notes."""
         order, squared = mirror_map(problem).norm, "squared" in problem.offers
-        least, clear = (LEAST_CLIP_SQUARED, CLEAR_SQUARED) if squared else (LEAST_CLIP, CLEAR)
+        least, clear = (LEAST_CLIP_SQUARED, CLEAR_SQUARED) if squared else (LEAST_CLIP, CLEAR_NOISE)
         width = unit_width(order, math.prod(problem.shape))
         signal = row_bound(problem, order) / problem.row_norm * problem.signal_to_noise
         return min(max(clear * signal / width, least), 1.0) * problem.lipschitz
@@ -158,7 +158,7 @@ class AcceleratedMirrorDescent(Solver):
         needed = math.sqrt(_smoothness(problem, mirror) / self._balance(problem, mirror))
         cells = problem.n_samples * math.prod(problem.shape)
         affordable = max(WORK / cells, FEWEST_ON_LARGE_TABLES)
-        return math.ceil(min(max(needed, FEWEST), affordable, MOST))
+        return math.ceil(min(max(needed, FEWEST_STEPS), affordable, MOST_BY_DEFAULT))
 
     def _balance(self, problem: Problem, mirror: MirrorMap) -> float:
         """Return the smoothness over squared number of steps, at which both terms of the bound are in balance."""

@@ -15,10 +15,10 @@ from skdp.solvers.first_order._single_pass import draws_for_half, fresh_batches,
 # within a few per cent; below 1.5 sampling costs noticeably more. A larger value means larger samples.
 MULTIPLIER = 4.0
 # Least and largest default number of steps. Choices; more steps cost time, and calibration of the noise.
-FEWEST, MOST = 300, 3000
+FEWEST_STEPS, MOST_BY_DEFAULT = 300, 3000
 # Single pass: least default number of steps, and length of the longest gradient over the noise of a step. Choices; a larger
-# CLEAR means larger batches and fewer steps.
-FEWEST_ONCE, CLEAR = 10, 4.0
+# CLEAR_GRADIENT means larger batches and fewer steps.
+FEWEST_ONCE, CLEAR_GRADIENT = 10, 4.0
 SAMPLINGS = ("poisson", "single_pass")
 # Cells of X that all samples of a default fit may read together. A choice that bounds the time of a fit.
 WORK = 1e9
@@ -143,11 +143,11 @@ class SGD(MomentumSolver):
         if self._once:
             return min(steps_for_half(problem.n_samples, self._draws(problem)), MOST_STEPS)
         if not problem.budget.private:
-            return MOST
+            return MOST_BY_DEFAULT
         needed = self._needed_steps(problem)
         cells_per_root_step = self._batch(problem, 1) * math.prod(problem.shape)
         affordable = (WORK / cells_per_root_step) ** 2  # the samples of T steps have sqrt(T) * cells_per_root_step cells
-        return math.ceil(min(max(min(needed, affordable), FEWEST), MOST))
+        return math.ceil(min(max(min(needed, affordable), FEWEST_STEPS), MOST_BY_DEFAULT))
 
     def _batch(self, problem: Problem, n_steps: int) -> float:
         """Return the expected batch size at which ``n_steps`` releases have the noise multiplier `MULTIPLIER`."""
@@ -166,8 +166,8 @@ class SGD(MomentumSolver):
         total = draws_for_half(problem.n_samples)
         if self.n_steps is not None:
             return max(1, int(total / int(self.n_steps)))
-        balance = CLEAR * problem.n_samples * math.sqrt(math.prod(problem.shape)) / problem.signal_to_noise
-        return math.ceil(min(max(balance, total / MOST), total / FEWEST_ONCE))
+        balance = CLEAR_GRADIENT * problem.n_samples * math.sqrt(math.prod(problem.shape)) / problem.signal_to_noise
+        return math.ceil(min(max(balance, total / MOST_BY_DEFAULT), total / FEWEST_ONCE))
 
     def _batches(self, problem: Problem, rng: np.random.Generator) -> Sequence[np.ndarray | None]:
         if not self._once:

@@ -20,7 +20,7 @@ from skdp.solvers.perturbation._defaults import MinimumSolver, minimization
 LEAST_NOISE, MOST_NOISE, SLOPE = 1.5, 6.0, 1.5e-3
 # Least and largest value that is accepted for `noise`, and largest logarithm of a penalty: exp(700) is finite in float64.
 # Choices.
-SMALLEST, LARGEST, LARGEST_LOG = 1e-6, 1e6, 700.0
+SMALLEST_NOISE, LARGEST_NOISE, LARGEST_LOG = 1e-6, 1e6, 700.0
 # Name of the release in the report.
 ONE = "objective perturbation"
 
@@ -79,7 +79,7 @@ class ObjectivePerturbation(MinimumSolver):
 
     def default_alpha(self, problem: Problem) -> float:
         """Return the penalty at which a raw prediction has the wanted noise, above the least that the proof allows."""
-        check_number("noise", self.noise, minimum=SMALLEST, maximum=LARGEST, optional=True)
+        check_number("noise", self.noise, minimum=SMALLEST_NOISE, maximum=LARGEST_NOISE, optional=True)
         if not problem.budget.private:
             return 1 / problem.n_samples
         facts = minimization(replace(problem, alpha=1.0, clip_norm=self.default_clip_norm(problem)))
@@ -103,7 +103,7 @@ class ObjectivePerturbation(MinimumSolver):
         return min(max(LEAST_NOISE, SLOPE * signal), MOST_NOISE) if self.noise is None else float(self.noise)
 
     def _mechanism(self, problem: Problem) -> TiltedObjective:
-        check_number("noise", self.noise, minimum=SMALLEST, maximum=LARGEST, optional=True)
+        check_number("noise", self.noise, minimum=SMALLEST_NOISE, maximum=LARGEST_NOISE, optional=True)
         facts, budget = minimization(problem), problem.budget
         if budget.private and facts.strength < (smallest := _smallest(facts, budget)):
             raise ValueError(

@@ -8,7 +8,7 @@ from skdp.solvers._base import Problem
 from skdp.solvers.perturbation._defaults import MinimumSolver, minimization, unit_noise
 
 # Least and largest value that is accepted for `noise`. Choices.
-SMALLEST, LARGEST = 1e-6, 1e6
+SMALLEST_NOISE, LARGEST_NOISE = 1e-6, 1e6
 
 
 class OutputPerturbation(MinimumSolver):
@@ -55,14 +55,14 @@ class OutputPerturbation(MinimumSolver):
 
     def default_alpha(self, problem: Problem) -> float:
         """Return the penalty at which the noise of a raw prediction is ``self.noise``; ``1 / n_samples`` for ``epsilon=inf``."""
-        check_number("noise", self.noise, minimum=SMALLEST, maximum=LARGEST)
+        check_number("noise", self.noise, minimum=SMALLEST_NOISE, maximum=LARGEST_NOISE)
         if not problem.budget.private:
             return 1 / problem.n_samples
         spread = self.default_clip_norm(problem) * unit_noise(problem)
         return problem.row_norm * spread / float(self.noise) / problem.n_samples
 
     def _mechanism(self, problem: Problem) -> Mechanism:
-        check_number("noise", self.noise, minimum=SMALLEST, maximum=LARGEST)
+        check_number("noise", self.noise, minimum=SMALLEST_NOISE, maximum=LARGEST_NOISE)
         if problem.budget.delta > 0:
             return Gaussian()
         return ExponentialNorm("noise of exponential norm", minimization(problem))

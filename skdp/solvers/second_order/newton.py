@@ -20,7 +20,7 @@ DEFAULT_STEPS, NOISELESS, MOST_STEPS = 30, 300, 10**4
 # Largest number of coefficients: a matrix with its square is kept in memory, 128 MB here. A choice.
 MOST_COORDINATES = 4096
 # Largest value that is accepted for `noise`. A choice.
-LARGEST = 1e6
+LARGEST_NOISE = 1e6
 # Least ridge over the largest possible Hessian. A choice: float64 solves such systems to about ten digits.
 LEAST_RIDGE = 1e-6
 # Least eigenvalue of a released Hessian over the edge of the spectrum of its noise. A choice; a smaller one makes longer steps in
@@ -166,7 +166,7 @@ class Newton(Solver):
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)
         check_integer("n_hessians", self.n_hessians, minimum=1, maximum=MOST_STEPS, optional=True)
         check_number("curvature_share", self.curvature_share, above=0.0, below=1.0, optional=True)
-        check_number("noise", self.noise, above=0.0, maximum=LARGEST)
+        check_number("noise", self.noise, above=0.0, maximum=LARGEST_NOISE)
         check_number("tail_average", self.tail_average, minimum=0.0, maximum=1.0)
 
 

@@ -17,7 +17,7 @@ from skdp.solvers.adaptive._shrinkage import deconvolved, half_edge, posterior_f
 # Largest number of features: matrices with its square are released. A choice; it is that of "whitened_gd".
 MOST_FEATURES = 1024
 # Largest value that is accepted for `floor`. A choice.
-LARGEST = 1e6
+LARGEST_FLOOR = 1e6
 COVARIANCES = ("balanced", "pooled")
 # Least squared clip norm of standardised rows, whose largest variance is at most 1. A choice, for features that are all noise.
 LEAST_RADIUS = 0.1
@@ -27,7 +27,7 @@ LEAST_TRACE = 0.35
 SINGULAR = 1e-12
 # Prior variance over the largest one where the rule of empirical Bayes shrinks everything to 0: the coefficients then have the
 # direction of the mean difference. A choice; any small number gives that direction.
-FAINT = 1e-7
+FAINT_PRIOR = 1e-7
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class DiscriminantAnalysis(Solver):
             )
         check_option("covariance", self.covariance, COVARIANCES)
         check_number("moments_share", self.moments_share, minimum=1e-6, maximum=0.99)
-        check_number("floor", self.floor, minimum=0.0, maximum=LARGEST)
+        check_number("floor", self.floor, minimum=0.0, maximum=LARGEST_FLOOR)
         settled = copy.copy(self)
         settled.moments_share, settled.floor = float(self.moments_share), float(self.floor)
         return settled
@@ -230,4 +230,4 @@ def _estimates(problem: Problem, joint: ClassMoments, answer: np.ndarray, noise:
 def _kept(estimates: np.ndarray, variances: np.ndarray, largest: float) -> np.ndarray:
     """Return factors of an empirical Bayes rule; if all are 0, those of a small prior variance, whose ratios alone matter."""
     factors = posterior_factors(estimates, variances, largest)
-    return factors if factors.any() else FAINT * largest / (FAINT * largest + variances)
+    return factors if factors.any() else FAINT_PRIOR * largest / (FAINT_PRIOR * largest + variances)

@@ -13,7 +13,7 @@ from skdp.solvers._base import Ask, Problem, Solver, SolverResult
 # Largest number of coefficients: a matrix with its square is released and kept in memory. A choice.
 MOST_COORDINATES = 4096
 # Largest value that is accepted for `floor`. A choice.
-LARGEST = 1e6
+LARGEST_FLOOR = 1e6
 # Largest eigenvalue of the noise over the largest possible one of the rows, from which the report warns: from there on four fits
 # in five were no better than the mean. Measured; a smaller value warns earlier.
 DROWNED = 0.2
@@ -170,7 +170,7 @@ class SufficientStatistics(Solver):
                 f"most {MOST_COORDINATES} coefficients. solver='whitened_gd' has no such limit."
             )
         check_truth("adaptive", self.adaptive)
-        check_number("floor", self.floor, above=0.0, maximum=LARGEST)
+        check_number("floor", self.floor, above=0.0, maximum=LARGEST_FLOOR)
 
 
 def _release(query: Any, share: float) -> Release:

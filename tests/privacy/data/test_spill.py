@@ -47,8 +47,8 @@ def same(kept, chunk):
 @pytest.mark.parametrize("maps", ("one map", "a map per chunk"))
 def test_chunks_come_back_as_they_were(maps, monkeypatch):
     if maps == "a map per chunk":
-        monkeypatch.setattr(spill, "SHORTEST", 1)
-        monkeypatch.setattr(spill, "LONGEST", 1)
+        monkeypatch.setattr(spill, "SHORTEST_MAP", 1)
+        monkeypatch.setattr(spill, "LONGEST_MAP", 1)
     file = Spill()
     kept = {name: file.keep(chunk) for name, chunk in CHUNKS.items()}
     for name, (chunk, keep) in kept.items():
@@ -64,7 +64,7 @@ def test_chunks_come_back_as_they_were(maps, monkeypatch):
 @linux
 def test_chunks_share_file_descriptors(monkeypatch):
     """A memory map holds one, and a process may have few."""
-    monkeypatch.setattr(spill, "SHORTEST", 2**20)
+    monkeypatch.setattr(spill, "SHORTEST_MAP", 2**20)
     before, file = len(os.listdir("/proc/self/fd")), Spill()
     kept = [file.keep(CHUNKS["dense"]) for _ in range(300)]
     assert len(os.listdir("/proc/self/fd")) <= before + 10
