@@ -4,6 +4,7 @@
 scikit-learn's own checks.
 """
 
+import inspect
 import json
 import math
 import pickle
@@ -20,8 +21,13 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV
 
 import skdp.estimators
-from skdp import NotPrivateWarning, PrivacyLedger, load_model, save_model
+from skdp import DPLogisticRegression, NotPrivateWarning, PrivacyLedger, load_model, save_model
+from skdp._commands._estimator_names import ELSEWHERE, ESTIMATORS, settings, unfitted
+from skdp._validation import shown
 from skdp.estimators.boosting import _rule
+from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
+from skdp.preprocessing import Schema
+from skdp.privacy.budget import Budget
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import GradientDescent
@@ -437,3 +443,60 @@ def test_every_option_is_known_wherever_options_are(name, option):
         return
     assert listed["parameters"][option] == repr(value)
     assert repr(value) in plan.to_html().replace("&#x27;", "'")
+
+
+COMMANDED = {kind.__name__: (name, labels) for name, kinds in ESTIMATORS.items() for labels, kind in kinds.items()}
+MEANT = {  # what the command line cannot do without, in units of the target
+    "DPRobustRegressor": ["threshold=300"],
+    "DPConstrainedRegression": ["radius=3000"],
+    "DPConstrainedClassifier": ["fit_intercept=true"],
+}
+
+
+def test_the_command_line_has_every_estimator():
+    assert {*COMMANDED} == {*NAMES} - {"DPMinimax"}  # which needs code of the user's
+
+
+@pytest.mark.parametrize("name", COMMANDED)
+def test_every_option_is_set_by_the_command_line(name):
+    """With ``--set``, or its error names what sets the option instead."""
+    command, labels = COMMANDED[name]
+    target = {"target": "y", **({"classes": ["no", "yes"]} if labels else {"target_bounds": (-3.0, 3.0)})}
+    for option in made(name).get_params(deep=False):
+        value = OTHER_VALUES.get((name, option), OPTIONS[option])
+        words = [f"{option}={json.dumps(value)}"]
+        if option in ELSEWHERE:
+            with pytest.raises(ValueError, match=f"{option} is set by {ELSEWHERE[option]}; expected it only there"):
+                settings(words)
+            continue
+        words += [word for word in MEANT.get(name, ()) if not word.startswith(option)]
+        model = unfitted(Schema.read({**OPTIONS["schema"], **target}), command, settings(words), solver="auto")[-1]
+        assert type(model).__name__ == name and json.dumps(model.get_params()[option]) == json.dumps(value)
+
+
+OF_SEARCHES = {  # another value than the default of every parameter of a search
+    **{option: OPTIONS[option] for option in ("adjacency", "delta", "epsilon", "random_state")},
+    "estimator": DPLogisticRegression(classes=["no", "yes"], feature_bounds=1.0),
+    "param_grid": {"alpha": [0.25, 0.5]},
+    "param_distributions": {"alpha": [0.25, 0.5, 1.0]},
+    "n_iter": 2,
+    "scoring": "accuracy",
+    "mechanism": "random_stopping",
+    "mean_trials": 7.5,
+    "refit": True,
+    "validation_size": 0.25,
+}
+
+
+@pytest.mark.parametrize("kind", (DPGridSearchCV, DPRandomizedSearchCV))
+def test_every_option_of_a_search_is_known_wherever_options_are(kind):
+    """To the constructor, copies, plans, and all forms of the report. An option without a value here fails."""
+    given = {option: OF_SEARCHES[option] for option in inspect.signature(kind).parameters}
+    search = kind(**given)
+    copy = clone(search)
+    assert repr(copy.get_params()) == repr(search.get_params()) and copy.plan(N).budget == Budget(2.5, 1e-7, "zero_out")
+    assert all(f"{option}=" in repr(search) for option in given)
+    report = fitted(copy, FRAME, LABELS).privacy_report_
+    listed, page = report.to_dict()["public"]["parameters"], report.to_html().replace("&#x27;", "'")
+    for option in given.keys() - {"random_state"}:  # a seed that is no public fact of the search
+        assert listed[option] == shown(given[option]) and listed[option] in page
