@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from matplotlib import pyplot
 from seeded import fitted
 
@@ -20,7 +21,7 @@ from skdp import (
     save_model,
 )
 from skdp.data import chunks
-from skdp.estimators.boosting import _trees
+from skdp.estimators.boosting import _rule, _trees
 from skdp.estimators.boosting._reading import RAREST, TreeReader
 from skdp.estimators.boosting._trees import Background, Trees, drawn
 from skdp.inspection import AdditiveDisplay
@@ -233,7 +234,8 @@ def test_contributions_of_a_regressor_add_up(product):
     np.testing.assert_array_equal(model.explain(chunks(lambda: iter([X[:1000], X[1000:2000]]))), explained)
 
 
-def test_contributions_of_classes_add_up_with_missing_cells_and_categories(rng):
+def test_contributions_of_classes_add_up_with_missing_cells_and_categories(rng, monkeypatch):
+    monkeypatch.setattr(_rule, "N_TREES", 100)
     n = 8000
     frame = pd.DataFrame({"age": rng.integers(20, 60, n) * 1.0, "town": rng.choice(["a", "b", "c"], n), "x": rng.normal(size=n)})
     y = (frame["age"] > 40).astype(int) + (frame["town"] == "b")
@@ -332,7 +334,7 @@ def test_the_effect_of_missing_cells_is_read_tested_and_drawn(kind, n_classes, g
     assert np.ndim(one.functions[0].missing) == 1
 
 
-@pytest.mark.parametrize("kind", (DPGradientBoostingClassifier, DPGradientBoostingRegressor))
+@pytest.mark.parametrize("kind", (DPGradientBoostingClassifier, *slow(DPGradientBoostingRegressor)))
 def test_trees_and_curves_give_what_no_record_had_what_records_had(kind, rng):
     """Over 3 fits, deviations at a town and an age that nobody had, against those at ages that are there."""
     n = 8000

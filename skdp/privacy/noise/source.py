@@ -187,12 +187,11 @@ class NoiseSource:
 
     def _leading_zeros(self, size: int) -> np.ndarray:
         """Return the number of zeros before the first one in an endless stream of fair bits: P(e) = 2**-(e + 1)."""
-        count = np.zeros(size, dtype=np.int64)
-        pending = np.arange(size)
-        while pending.size:
-            word = self._words(pending.size) >> np.uint64(11)  # 53 bits: exact in float64
-            count[pending] += 53 - np.frexp(word.astype(np.float64))[1]
-            pending = pending[word == 0]
+        word = self._words(size) >> np.uint64(11)  # 53 bits: exact in float64
+        count = 53 - np.frexp(word.astype(np.float64))[1]
+        if not word.all():
+            zero = word == 0
+            count[zero] += self._leading_zeros(int(zero.sum()))
         return count
 
     def _words(self, size: int) -> np.ndarray:
