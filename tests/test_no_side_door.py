@@ -422,8 +422,6 @@ def test_the_search_sees_what_is_kept(estimator, solver, kind, kept, rng):
 def frozen():
     """What was there before the test is out of sight of the collector, so that it looks through what the test makes alone."""
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def held_by(estimator):

@@ -28,9 +28,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-# One audit is for `make test`. Some take a minute, and solvers that `make test-slow` attacks ask the same queries.
+# Some take a minute, and solvers that `make test-slow` attacks ask the same queries. Quick are the twins of evaluations and of fits
+# that learn their columns, in files of their own.
 DEAR = ("frank_wolfe", "moments", "privatediff", "rescaled_gd", "skgd", "svrg++")
-MARKS = {"gd": [], **{key: [pytest.mark.slow, pytest.mark.exhaustive] for key in DEAR}}
+MARKS = {key: [pytest.mark.slow, pytest.mark.exhaustive] for key in DEAR}
 
 
 def in_turn(cases):

@@ -35,8 +35,6 @@ def short_chunks(monkeypatch):
 def frozen():
     """What was there before the test is out of sight of the collector."""
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from skdp.privacy.data import summation
 from skdp.solvers import SGD, GradientDescent
 from skdp.testing import reproducible_noise
 
-N, D = 30_000, 3
+N, D = 13_000, 3  # four chunks of one block, the last one short
 
 
 @pytest.fixture
@@ -50,6 +50,7 @@ FITS = {
 }
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("cache", ("disk", None))
 @pytest.mark.parametrize("name", FITS)
 def test_the_source_changes_no_bit(name, cache, table, short_chunks, tmp_path):
@@ -74,7 +75,7 @@ def test_how_a_part_is_stored_changes_nothing(kinds, table, short_chunks):
 
     def parts(*kinds):
         return lambda: (
-            (kinds[min(i, len(kinds) - 1)](X[s : s + 7000]), y[s : s + 7000]) for i, s in enumerate(range(0, N, 7000))
+            (kinds[min(i, len(kinds) - 1)](X[s : s + 3000]), y[s : s + 3000]) for i, s in enumerate(range(0, N, 3000))
         )
 
     with reproducible_noise(0):
@@ -92,7 +93,7 @@ def test_a_source_that_changes_stops_the_fit_by_a_sentence_that_quotes_nothing(t
     def changing():
         reads.append(1)
         changed = X * [1, 1, 1 + 1e-9] if len(reads) == 3 else X
-        return ((changed[s : s + 9000], y[s : s + 9000]) for s in range(0, N, 9000))
+        return ((changed[s : s + 4000], y[s : s + 4000]) for s in range(0, N, 4000))
 
     model = clone(FITS["logistic"][0])
     with pytest.raises(SourceError, match=r"^The source changed during the fit\. The charge stands"):
@@ -143,7 +144,7 @@ def test_the_type_of_the_labels_of_the_first_part_changes_nothing(table, short_c
         model = fitted_part_by_part(DPLogisticRegression(data_norm=3.0, solver=GradientDescent(3)), parts, None)
         assert model.classes_.dtype == expected and model.classes_.tolist() == [0, 1]
         frames = [(pd.DataFrame(rows, columns=[f"c{place}" for place in range(X.shape[1])]), labels) for rows, labels in parts]
-        model = fitted_part_by_part(DPLogisticRegression(schema="learn"), frames, None)
+        model = fitted_part_by_part(DPLogisticRegression(schema="learn", solver=GradientDescent(3)), frames, None)
         assert model.classes_.dtype == expected and model.classes_.tolist() == [0, 1]
 
 

@@ -90,7 +90,7 @@ def test_a_copy_is_asked_for_before_the_table_is_read():
 
 def test_without_trees_no_copy_is_needed(frame):
     """Public facts choose the additive model alone."""
-    table = in_chunks(frame[["n"]].to_numpy(), frame["y"].to_numpy(), cache=None)
+    table = in_chunks(frame[["n"]].to_numpy(), frame["y"].to_numpy(), cache=None, size=4000)
     with reproducible_noise(0):
         model = DPGradientBoostingRegressor(0.01, feature_bounds=(0, 24), target_bounds=(-1, 1)).fit(table)
     assert model.trees_ is None

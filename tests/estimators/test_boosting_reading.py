@@ -302,9 +302,15 @@ def gaps():
     return X, np.where(rng.random(8000) < 0.2, 2, rng.random(8000) < 1 / (1 + np.exp(1 - 3.0 * missing)))
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize("n_classes", (2, 3))
-@pytest.mark.parametrize("kind", (DPAdditiveClassifier, DPGradientBoostingClassifier))
+@pytest.mark.parametrize(
+    "kind, n_classes",
+    (
+        (DPAdditiveClassifier, 3),
+        (DPGradientBoostingClassifier, 2),
+        pytest.param(DPAdditiveClassifier, 2, marks=pytest.mark.slow),
+        pytest.param(DPGradientBoostingClassifier, 3, marks=pytest.mark.slow),
+    ),
+)
 def test_the_effect_of_missing_cells_is_read_tested_and_drawn(kind, n_classes, gaps):
     X, y = gaps[0], np.minimum(gaps[1], n_classes - 1)
     model = fitted(kind(8.0, schema="learn"), X, y)

@@ -34,6 +34,7 @@ from skdp import (
 )
 from skdp.estimators import _two_stages
 from skdp.estimators._two_stages import Learning
+from skdp.estimators.boosting import _rule
 from skdp.preprocessing import LearnedSchema, Schema, from_schema
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
 from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
@@ -233,8 +234,9 @@ COMPLETE = {
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier, DPAdditiveClassifier, DPLinearRegression])
-def test_a_dict_that_describes_every_column_is_a_complete_schema(kind, frame, labels):
+def test_a_dict_that_describes_every_column_is_a_complete_schema(kind, frame, labels, monkeypatch):
     """Nothing is learned, and the word for columns that are left out may be in a complete schema."""
+    monkeypatch.setattr(_rule, "N_TREES", 20)
     X, bounds = frame[list(COMPLETE)], {"target_bounds": (80, 120)} if hasattr(kind(), "target_bounds") else {}
     given = [
         fitted(kind(8.0, schema=schema, **bounds), X, target(kind, frame, labels))

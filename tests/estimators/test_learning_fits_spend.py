@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -49,7 +50,10 @@ def target(kind, frame):
 def epsilon_of(multipliers, delta):
     """Epsilon of Gaussian releases by their noise over their sensitivity, as dp_accounting has it."""
     accountant = PLDAccountant(value_discretization_interval=1e-4)
+    counts = Counter()
     for multiplier, count in multipliers:
+        counts[multiplier] += count
+    for multiplier, count in counts.items():
         accountant.compose(GaussianDpEvent(multiplier), count)
     return accountant.get_epsilon(delta)
 

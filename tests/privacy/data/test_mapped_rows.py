@@ -222,6 +222,7 @@ def choices(with_record, exact, runs):
     return chosen, ratios
 
 
+@pytest.mark.slow  # the test below is the same attack with fewer runs
 def test_an_attack_on_sums_and_on_mapped_rows_together_has_what_was_spent_and_no_more():
     """The ratio is normal with mean mu^2 / 2 and variance mu^2 where the whole budget is mu; false alarms below 1e-5."""
     mu = gaussian_mu(SPENT.epsilon, SPENT.delta)

@@ -43,9 +43,10 @@ def test_answers_are_divided_by_the_expected_size(rng):
     assert ours.n_iter == 6
 
 
-@pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
-@pytest.mark.parametrize(("n_classes", "storage"), [(2, np.asarray), (3, sparse.csr_array), (2, sparse.csc_array)])
+@pytest.mark.parametrize(
+    ("n_classes", "storage"), [(2, np.asarray), (3, sparse.csr_array), pytest.param(2, sparse.csc_array, marks=pytest.mark.slow)]
+)
 def test_optimum_without_noise_is_scikit_learns(n_classes, storage, rng):
     X = rng.normal(size=(500, 4))
     y = np.minimum(rng.integers(0, n_classes, 500) + (X[:, 0] > 0), n_classes - 1)
