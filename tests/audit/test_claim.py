@@ -123,6 +123,7 @@ def test_the_method_is_the_strongest_that_holds():
     assert claim(TILTED).method == "proof"
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("method", ("gaussian", "clopper-pearson"))
 def test_bounds_exceed_the_truth_as_seldom_as_stated(adjacency, method, rng):
@@ -134,6 +135,7 @@ def test_bounds_exceed_the_truth_as_seldom_as_stated(adjacency, method, rng):
         assert np.median([bound.epsilon for bound in bounds]) > 2
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("rate", (0.2, 0.7))
 def test_subsampled_bounds_are_near_the_truth_and_see_a_larger_signal(adjacency, rate, rng):

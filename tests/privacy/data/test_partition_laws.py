@@ -13,6 +13,7 @@ from sums import fits
 
 import skdp.privacy.data.training_data as training_data
 from skdp.estimators.additive._base import ColumnModel
+from skdp.estimators.boosting import _rule
 from skdp.privacy import queries
 from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cells import ColumnCells
@@ -106,6 +107,7 @@ class Compared:
 @pytest.mark.parametrize("storage", ["dense", pytest.param("float32", marks=pytest.mark.exhaustive), *slow("csr")])
 def test_sums_over_partitions_are_those_of_the_table(storage, monkeypatch):
     monkeypatch.setattr(training_data, "chunk_rows", lambda d: BLOCK)
+    monkeypatch.setattr(_rule, "N_TREES", 20)
     compared = Compared(SumQuery.evaluate)
     monkeypatch.setattr(SumQuery, "evaluate", lambda query, rows: compared(query, rows))
     kinds = set()

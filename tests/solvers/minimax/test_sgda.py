@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from marks import slow
 from saddles import Instrumented, Regression
 from seeded import fitted
 
@@ -22,6 +23,7 @@ from skdp.solvers import SGDA, MinimaxProblem, NoLoss, PrivateDiff
 ADJACENCIES = ("replace_one", "zero_out")
 SOLVERS = (SGDA, PrivateDiff)
 both = pytest.mark.parametrize("kind", SOLVERS, ids=lambda kind: kind.name)
+one = pytest.mark.parametrize("kind", (SGDA, *slow(PrivateDiff)), ids=lambda kind: kind.name)  # where the law is that of both
 
 
 def problem(epsilon=1.0, adjacency="replace_one", n_samples=1000, saddle=None, alpha=0.0):
@@ -207,7 +209,7 @@ def test_without_noise_the_saddle_point_of_the_linear_auc_problem_is_reached(kin
     np.testing.assert_allclose(results[0].dual, [alpha], atol=1e-3)
 
 
-@both
+@one
 def test_without_noise_a_saddle_of_ones_own_is_solved(kind):
     """Ridge regression, in full batches; with samples of a third nearly so."""
     rng = np.random.default_rng(2)
@@ -223,7 +225,7 @@ def test_without_noise_a_saddle_of_ones_own_is_solved(kind):
         np.testing.assert_allclose(model.primal_, ridge, atol=tolerance)
 
 
-@both
+@one
 def test_the_gradient_of_the_primal_function_of_a_network_falls(kind):
     """From one public start, by finite differences of its closed form; full batches, nothing clipped: no randomness."""
     X, y = two_classes(120)
