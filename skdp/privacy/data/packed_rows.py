@@ -273,10 +273,10 @@ class PackedRows:
         return rows
 
     def _cells(self, part: slice | np.ndarray) -> Iterator[tuple[Any, Any]]:
-        for column, codes in zip(self.columns, self._given(), strict=True):
+        for column, codes in zip(self.columns, self._codes_of_rows(), strict=True):
             yield column, column.cells(codes[part])
 
-    def _given(self) -> list[np.ndarray]:
+    def _codes_of_rows(self) -> list[np.ndarray]:
         if not self._codes:
             raise RuntimeError(GONE)
         return self._codes
@@ -284,7 +284,7 @@ class PackedRows:
     def squares(self, sizes: np.ndarray) -> np.ndarray:
         """Return the sum of the squares of the features of each row, times sizes of shape (n_features,); unpacks no row."""
         total = np.zeros(self.shape[0])
-        for column, codes in zip(self.columns, self._given(), strict=True):
+        for column, codes in zip(self.columns, self._codes_of_rows(), strict=True):
             # Squares of all codes of the column, and then a look-up per cell.
             of_codes = sum(sizes[features] * np.square(found) for features, found in column.entries(column.cells(column.codes)))
             for part in runs(total.size):
@@ -293,7 +293,7 @@ class PackedRows:
 
     def into_bins(self, bins: Bins) -> list[np.ndarray]:
         """Return the bins of the cells of each column, which take the place of its codes; there are no rows after it."""
-        codes, pairs = self._given(), zip(self.columns, bins.columns, strict=True)
+        codes, pairs = self._codes_of_rows(), zip(self.columns, bins.columns, strict=True)
         return [column.bins(codes.pop(0), facts.missing) for column, facts in pairs]
 
 

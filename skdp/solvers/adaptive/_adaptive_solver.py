@@ -41,14 +41,14 @@ class AdaptiveSolver(Solver):
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return the releases that the class describes, in its order, weighted by their shares; raises for invalid parameters."""
-        return self._settled(problem)._schedule(problem)
+        return self._validated(problem)._schedule(problem)
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
         """Run the steps that the class describes; ``rng`` is not used."""
-        return self._settled(problem)._solve(problem, ask)
+        return self._validated(problem)._solve(problem, ask)
 
     @abstractmethod
-    def _settled(self, problem: Problem) -> "AdaptiveSolver":
+    def _validated(self, problem: Problem) -> "AdaptiveSolver":
         """Return a validated copy with parameters converted to Python numbers."""
 
     @abstractmethod

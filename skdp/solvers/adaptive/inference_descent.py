@@ -499,7 +499,7 @@ class InferenceDescent(WhiteningSolver):
     def _n_steps(self, problem: Problem) -> int:
         return self.n_steps if problem.budget.private else NOISELESS
 
-    def _settled(self, problem: Problem) -> Any:
+    def _validated(self, problem: Problem) -> Any:
         check_integer("n_steps", self.n_steps, minimum=2, maximum=10**6)
         check_integer("n_replicates", self.n_replicates, minimum=1, maximum=1000)
         check_number("row_bound", self.row_bound, minimum=1.0, maximum=1e6, optional=True)

@@ -210,18 +210,18 @@ class RescaledGradientDescent(WhiteningSolver):
         """Return the norm of z from which on rows weigh less, total step length, and number of steps towards the median."""
         largest, usual = frame.geometry.largest_norm, math.sqrt(frame.size)
         if not problem.budget.private:
-            return self._given(problem, largest), max(self.path, NOISELESS_PATH), 0
+            return self._row_bound(problem, largest), max(self.path, NOISELESS_PATH), 0
         # The first step is 2 path / T, at most LARGEST_STEP. Noise sets the path where it is shorter: a raw prediction gathers
         # path * size / (s share**0.5).
         longest = min(self.path, LARGEST_STEP / 2 * self._steps(problem))
         path = min(longest, TRAVEL * problem.signal_to_noise * math.sqrt(share) / frame.size)
         # From 0, where noise sets all, to 1, where it does not matter for the weights of rows and for the start.
         ease = min(path / EASY, 1.0)
-        length = self._given(problem, min((SHORTER + (1 - SHORTER) * ease) * usual, largest))
+        length = self._row_bound(problem, min((SHORTER + (1 - SHORTER) * ease) * usual, largest))
         warm = round((WARM_MOST - (WARM_MOST - WARM_LEAST) * ease) * self._steps(problem))
         return length, path, 0 if _level(problem) in (None, 0.5) else warm
 
-    def _given(self, problem: Problem, length: float) -> float:
+    def _row_bound(self, problem: Problem, length: float) -> float:
         return problem.clip_norm / problem.loss.lipschitz if problem.clip_norm < math.inf else length
 
     def _for_targets(self, problem: Problem) -> float:
@@ -249,7 +249,7 @@ class RescaledGradientDescent(WhiteningSolver):
             return NOISELESS
         return int(min(max(WORK / (problem.n_samples * problem.n_features), FEWEST_STEPS), STEPS))
 
-    def _settled(self, problem: Problem) -> AdaptiveSolver:
+    def _validated(self, problem: Problem) -> AdaptiveSolver:
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS, optional=True)
         check_number("path", self.path, above=0.0, maximum=1e6)
         check_number("target_share", self.target_share, minimum=1e-6, maximum=MOST_FOR_TARGETS, optional=True)

@@ -524,7 +524,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         further = FURTHER * math.log(max(problem.signal_to_noise / FEW_SUFFICE, 1.0))
         return int(min(max(affordable, FEWEST_STEPS + further), NOISELESS))
 
-    def _settled(self, problem: Problem) -> AdaptiveSolver:
+    def _validated(self, problem: Problem) -> AdaptiveSolver:
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_GIVEN, optional=True)
         check_integer("n_calibration_steps", self.n_calibration_steps, minimum=1, maximum=MOST_GIVEN)
         check_number("labels_share", self.labels_share, above=0.0, below=1.0, optional=True)

@@ -266,7 +266,7 @@ class WhitenedGradientDescent(WhiteningSolver):
     def _step(self, problem: Problem) -> float:
         return min(self.path / self.n_steps, LARGEST_STEP) if problem.budget.private else LARGEST_STEP
 
-    def _settled(self, problem: Problem) -> AdaptiveSolver:
+    def _validated(self, problem: Problem) -> AdaptiveSolver:
         check_integer("n_steps", self.n_steps, minimum=1, maximum=MOST_STEPS)
         check_number("path", self.path, above=0.0)
         check_number("warm_up", self.warm_up, minimum=0.0, below=1.0)

@@ -65,7 +65,7 @@ class MomentumSolver(Solver):
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
         """Run the T steps from the public start; ``rng`` makes public choices: of an iterate, of the records of a single pass."""
         batches = self._batches(problem, rng)
-        kept = self._kept(batches, rng)
+        kept = self._averaged_iterates(batches, rng)
         if self.standardize is None:
 
             def plain(coef: np.ndarray, records: np.ndarray | None) -> np.ndarray:
@@ -127,7 +127,7 @@ class MomentumSolver(Solver):
         """Return the publicly chosen record indices per step; None for all records, or for a secret sample."""
         return [None] * self._steps(problem)
 
-    def _kept(self, batches: Sequence[np.ndarray | None], rng: np.random.Generator) -> Collection[int]:
+    def _averaged_iterates(self, batches: Sequence[np.ndarray | None], rng: np.random.Generator) -> Collection[int]:
         """Return the numbers of the iterates that are averaged; the start is number 0."""
         n_steps = len(batches)
         return range(n_steps + 1 - max(1, round(self.tail_average * n_steps)), n_steps + 1)

@@ -106,11 +106,11 @@ class VarianceReduction(Solver):
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return two entries per epoch, the gradient of all records and the differences; raises for invalid parameters."""
-        return self._settled(problem)._schedule(problem)
+        return self._validated(problem)._schedule(problem)
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
         """Run all epochs and return the average of the last one; ``rng`` is not used."""
-        settled = self._settled(problem)
+        settled = self._validated(problem)
         settings = settled._settings(problem)
         expected = settings.rate * problem.n_samples
         coef, snapshot, past = problem.start, problem.start, None
@@ -206,7 +206,7 @@ class VarianceReduction(Solver):
         affordable = MOST_READ * problem.n_samples * len(lengths) / (2 * steps)
         return max(min(wanted, affordable), SMALLEST_BATCH)
 
-    def _settled(self, problem: Problem) -> Any:
+    def _validated(self, problem: Problem) -> Any:
         """Return a validated copy with parameters converted to int and float."""
         check_integer("n_epochs", self.n_epochs, minimum=1, maximum=MOST_EPOCHS, optional=True)
         check_integer("n_inner", self.n_inner, minimum=1, maximum=MOST_STEPS, optional=True)

@@ -126,9 +126,9 @@ class GradientDescent(MomentumSolver):
         super()._check(problem)
         check_option("output", self.output, OUTPUTS)
 
-    def _kept(self, batches: Sequence[np.ndarray | None], rng: np.random.Generator) -> Collection[int]:
+    def _averaged_iterates(self, batches: Sequence[np.ndarray | None], rng: np.random.Generator) -> Collection[int]:
         if self.output == "average":
-            return super()._kept(batches, rng)
+            return super()._averaged_iterates(batches, rng)
         n_steps = len(batches)
         chosen = n_steps if self.output == "last" else int(rng.integers(n_steps))
         return range(chosen, chosen + 1)

@@ -176,9 +176,9 @@ class SGD(MomentumSolver):
         fresh = fresh_batches(problem.n_samples, self._draws(problem), n_steps, rng)
         return fresh + [np.empty(0, dtype=np.intp)] * (n_steps - len(fresh))
 
-    def _kept(self, batches: Sequence[np.ndarray | None], rng: np.random.Generator) -> Collection[int]:
+    def _averaged_iterates(self, batches: Sequence[np.ndarray | None], rng: np.random.Generator) -> Collection[int]:
         if not self._once:
-            return super()._kept(batches, rng)
+            return super()._averaged_iterates(batches, rng)
         after = [step + 1 for step, records in enumerate(batches) if records is not None and records.size]
         return frozenset(after[-max(1, round(self.tail_average * len(after))) :])
 

@@ -85,7 +85,7 @@ class SaddleSolver(Solver):
         """Return the bound on the norm of one record's primal gradient for the report; ``inf`` where earlier releases set it."""
         facts = cast(MinimaxProblem, problem)
         self._check(facts)
-        known, _ = self._known_clip_norms(facts)
+        known, _ = self._public_clip_norms(facts)
         return math.inf if known is None else known
 
     def remark(self, problem: Problem) -> str:
@@ -143,7 +143,7 @@ class SaddleSolver(Solver):
         check_truth("standardize", self.standardize, optional=True)
         check_option("output", self.output, OUTPUTS)
 
-    def _known_clip_norms(self, problem: MinimaxProblem) -> tuple[float | None, float | None]:
+    def _public_clip_norms(self, problem: MinimaxProblem) -> tuple[float | None, float | None]:
         """Return the clip norms of both sides as known before the first release; None where releases set one."""
         primal, dual = problem.clip_norms(self.standardize)
         return (
@@ -153,7 +153,7 @@ class SaddleSolver(Solver):
 
     def _descent(self, problem: MinimaxProblem, ask: Ask, rng: np.random.Generator, settings: SaddleSettings) -> "SaddleDescent":
         """Ask the releases of the preparation, and return the iteration at its start."""
-        kept = _kept(self.output, settings.n_steps, rng)
+        kept = _averaged_iterates(self.output, settings.n_steps, rng)
         saddle = problem.prepared(ask, float(self.preparation_share), self.standardize)
         given = self.primal_clip_norm, self.dual_clip_norm
         usual = saddle.primal_clip_norm, saddle.dual_clip_norm
@@ -211,7 +211,7 @@ class SaddleDescent:
         rng: np.random.Generator,
     ) -> None:
         self.saddle, self.clip_norms, self._shortens, self._reach = saddle, clip_norms, shortens, 1.0
-        self._problem, self._step_sizes, self._kept = problem, step_sizes, kept
+        self._problem, self._step_sizes, self._averaged_iterates = problem, step_sizes, kept
         self._divisor = expected * saddle.divisor
         self.primal, self.dual = saddle.project(*saddle.start(rng))
         self._number, self._averages = 0, (np.zeros(saddle.n_primal), np.zeros(saddle.n_dual))
@@ -284,9 +284,9 @@ class SaddleDescent:
         return DualGradient(self.saddle, self.primal, dual, self.clip_norms[1])
 
     def _note(self) -> None:
-        if self._number in self._kept:
+        if self._number in self._averaged_iterates:
             for average, iterate in zip(self._averages, (self.primal, self.dual), strict=True):
-                average += iterate / len(self._kept)
+                average += iterate / len(self._averaged_iterates)
 
 
 def mechanism(problem: Problem, count: int, share: float, rate: float) -> Gaussian | PoissonGaussian:
@@ -352,7 +352,7 @@ def _bounded(weight: float) -> float:
     return min(max(weight, LEAST_WEIGHT), 1 / LEAST_WEIGHT)
 
 
-def _kept(output: str, n_steps: int, rng: np.random.Generator) -> range:
+def _averaged_iterates(output: str, n_steps: int, rng: np.random.Generator) -> range:
     """Return the numbers of the iterates that are averaged, chosen before the first release."""
     if output == "average":
         return range(n_steps - (n_steps - 1) // 2, n_steps + 1)

@@ -205,7 +205,7 @@ class PrivateDiff(SaddleSolver):
         dual = how(settings.n_steps * int(self.n_dual_steps), settings.dual_share)
         restart = how(n_restarts, (1 - settings.dual_share) * share)
         difference = how(n_differences, (1 - settings.dual_share) * (1 - share)) if n_differences else restart
-        primal_clip_norm, dual_clip_norm = self._known_clip_norms(problem)
+        primal_clip_norm, dual_clip_norm = self._public_clip_norms(problem)
         return (
             Release(DualGradient, dual, dual_clip_norm, n_dual),
             Release(PrimalGradient, restart, primal_clip_norm, n_primal),

@@ -130,11 +130,11 @@ class Newton(Solver):
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return T gradients, each after a Hessian or before a direction; raises for invalid parameters."""
-        return self._settled(problem).schedule()
+        return self._validated(problem).schedule()
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
         """Take the T steps and return the average of the last iterates; ``rng`` is not used."""
-        settled = self._settled(problem)
+        settled = self._validated(problem)
         first = settled.n_steps - max(1, round(float(self.tail_average) * settled.n_steps))
         take = settled.hessians(ask) if settled.released else settled.directions(ask)
         coef, average = problem.start, np.zeros(problem.shape)
@@ -144,14 +144,14 @@ class Newton(Solver):
                 average += coef / (settled.n_steps - first)
         return SolverResult(average, settled.n_steps)
 
-    def _settled(self, problem: Problem) -> "Settled":
+    def _validated(self, problem: Problem) -> "NewtonSteps":
         """Checked parameters, with numbers in place of None."""
         self._check(problem)
         released, private = self.hessian == "released", problem.budget.private
         n_steps = int(self.n_steps or (DEFAULT_STEPS if private else NOISELESS))
         n_hessians = min(int(self.n_hessians or 1), n_steps) if released and private else n_steps
         share = float(self.curvature_share or (HESSIAN_SHARE if released else DIRECTION_SHARE))
-        return Settled(problem, released, n_steps, n_hessians, share, float(self.noise), bool(self.upper_bound))
+        return NewtonSteps(problem, released, n_steps, n_hessians, share, float(self.noise), bool(self.upper_bound))
 
     def _check(self, problem: Problem) -> None:
         if problem.shape[0] > MOST_COORDINATES:
@@ -171,7 +171,7 @@ class Newton(Solver):
 
 
 @dataclass(frozen=True)
-class Settled:
+class NewtonSteps:
     """Settings of one fit, all public.
 
     Parameters

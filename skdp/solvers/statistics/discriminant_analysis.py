@@ -138,13 +138,13 @@ class DiscriminantAnalysis(Solver):
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return the moments of the features, then those of the classes; raises for invalid parameters."""
-        settled, query = self._settled(problem), _nominal(problem)
+        settled, query = self._validated(problem), _nominal(problem)
         joint = Release(ClassMoments, Gaussian((1 - settled.moments_share) ** -0.5), query.clip_norm, query.size)
         return Schedule(((1, moments_release(problem, settled.moments_share**-0.5)), (1, joint)))
 
     def solve(self, problem: Problem, ask: Ask, rng: np.random.Generator) -> SolverResult:
         """Standardise the rows and solve for the coefficients; ``rng`` is not used."""
-        return self._settled(problem)._solve(problem, ask)
+        return self._validated(problem)._solve(problem, ask)
 
     def _solve(self, problem: Problem, ask: Ask) -> SolverResult:
         query = moments(problem)
@@ -181,11 +181,11 @@ class DiscriminantAnalysis(Solver):
         along = vectors.T @ difference
         if problem.budget.private:
             largest = 1 / (float(np.prod(balance)) * max(float((values / sizes).sum()), 0.5))
-            along = along * _kept(along / np.sqrt(sizes), float(np.sum(classes.noise**2)) / sizes, largest)
+            along = along * _shrinkage_factors(along / np.sqrt(sizes), float(np.sum(classes.noise**2)) / sizes, largest)
         solution = vectors @ (along / sizes)
         return solution / (2 + (1 - 2 * float(np.prod(balance))) * max(float(difference @ solution), 0.0))
 
-    def _settled(self, problem: Problem) -> "DiscriminantAnalysis":
+    def _validated(self, problem: Problem) -> "DiscriminantAnalysis":
         """Return a validated copy with parameters converted to float."""
         if problem.n_features > MOST_FEATURES:
             raise ValueError(
@@ -227,7 +227,7 @@ def _estimates(problem: Problem, joint: ClassMoments, answer: np.ndarray, noise:
     return ClassEstimates(shares, sums / (n * shares[:, None]), products / (n * shares[:, None, None]), noise / shares)
 
 
-def _kept(estimates: np.ndarray, variances: np.ndarray, largest: float) -> np.ndarray:
+def _shrinkage_factors(estimates: np.ndarray, variances: np.ndarray, largest: float) -> np.ndarray:
     """Return factors of an empirical Bayes rule; if all are 0, those of a small prior variance, whose ratios alone matter."""
     factors = posterior_factors(estimates, variances, largest)
     return factors if factors.any() else FAINT_PRIOR * largest / (FAINT_PRIOR * largest + variances)

@@ -123,7 +123,7 @@ class SufficientStatistics(Solver):
             values = np.maximum(values + self._ridge(problem, smallest), least)
         else:
             values = np.maximum(values, max(float(self.floor) * self._edge(problem), least))
-            cross_moment = cross_moment * self._kept(problem, cross_moment)
+            cross_moment = cross_moment * self._shrinkage(problem, cross_moment)
         penalty = np.full(problem.shape[0], problem.n_samples * problem.alpha)
         penalty[problem.n_features :] = 0.0
         coef = np.linalg.solve((vectors * values) @ vectors.T + np.diag(penalty), cross_moment)
@@ -138,7 +138,7 @@ class SufficientStatistics(Solver):
         entries = _noise(problem, self._joint(problem), self._share)
         return max(0.0, entries * math.sqrt(order * math.log(2 * order**2 / FAILURE)) - surely)
 
-    def _kept(self, problem: Problem, cross_moment: np.ndarray) -> float:
+    def _shrinkage(self, problem: Problem, cross_moment: np.ndarray) -> float:
         """Return the share of the squared length of ``X^T y`` that its noise does not explain."""
         noise = _noise(problem, self._joint(problem), self._share) / (math.sqrt(2.0) * problem.row_norm)
         length = float(np.linalg.norm(cross_moment))

@@ -74,7 +74,7 @@ def test_the_step_of_barzilai_and_borwein_is_kept_within_public_bounds(kind, cur
     """Gradients whose slope is known, differences of 0; the penalty bends by 0.1 in addition."""
     facts, steps = problem(adjacency="zero_out"), []
     solver = kind(2, n_inner=3, batch_size=10, step_size="bb")
-    settings = solver._settled(facts)._settings(facts)
+    settings = solver._validated(facts)._settings(facts)
     bounds = {"smallest": 1 / (48 * facts.smoothness), "largest": settings.step_size}
     offset = rng.normal(size=facts.shape)
 
@@ -101,7 +101,7 @@ def test_defaults_are_public_bounded_and_stable(kind, adjacency, epsilon, loss, 
     for n_samples in (20, 300, 10**5, 10**8):
         facts = problem(epsilon, adjacency, n_samples, loss, alpha=alpha)
         facts = replace(facts, clip_norm=solver.default_clip_norm(facts))
-        settings = solver._settled(facts)._settings(facts)
+        settings = solver._validated(facts)._settings(facts)
         steps, epochs = sum(settings.lengths), len(settings.lengths)
         assert epochs == (kind.noiseless_epochs if epsilon == math.inf else 4)
         assert 25 * epochs <= steps <= 520 * epochs + 2**epochs
@@ -136,17 +136,17 @@ def test_the_share_of_the_snapshots_is_what_is_asked_for(kind, adjacency):
 def test_the_theorems_schedule(adjacency):
     """Theorem 4.2: the gap halves per epoch, by inequality (4) with the constants of its proof."""
     facts = problem(1.0, adjacency, 10**5)
-    settings = SVRG(theorem=True)._settled(facts)._settings(facts)
+    settings = SVRG(theorem=True)._validated(facts)._settings(facts)
     m, step = settings.lengths[0], settings.step_size
     shrunk = 8 * step * facts.smoothness
     contraction = 1 / (0.1 * step * (1 - shrunk) * m) + shrunk * (m + 1) / ((1 - shrunk) * m)
     assert 0.4 < contraction <= 0.5
     assert settings.rate == 1e-5 and settings.smoothness == facts.smoothness
     assert 2.0 ** len(settings.lengths) >= facts.signal_to_noise**2 * 0.1 / 11 > 2.0 ** (len(settings.lengths) - 1)
-    assert sum(SVRG(theorem=True)._settled(facts)._settings(replace(facts, alpha=1e-9)).lengths) <= 10**6
+    assert sum(SVRG(theorem=True)._validated(facts)._settings(replace(facts, alpha=1e-9)).lengths) <= 10**6
     with pytest.raises(ValueError, match="strongly convex penalty"):
         SVRG(theorem=True).schedule(replace(facts, alpha=0.0))
-    lengths = SVRGPlusPlus(theorem=True)._settled(facts)._settings(replace(facts, alpha=0.0)).lengths
+    lengths = SVRGPlusPlus(theorem=True)._validated(facts)._settings(replace(facts, alpha=0.0)).lengths
     assert [2 * length for length in lengths[:-1]] == list(lengths[1:])
     assert sum(lengths) <= 10**6
 
