@@ -123,6 +123,7 @@ class L1Ball(_Ball):
         with np.errstate(over="ignore"):
             if np.abs(w).sum() <= self.radius:
                 return w.copy()
+        # The projection keeps signs, and its absolute values are those of the simplex.
         return np.sign(w) * onto_simplex(np.abs(w), self.radius)
 
     def linear_minimizer(self, gradient: np.ndarray) -> np.ndarray:
@@ -214,6 +215,7 @@ class LpBall(_Ball):
 
         q is the order of the dual norm, or ``max(2, 2 log p)`` if that is less, because norms decrease in their order.
         """
+        # E|g|^q of a normal is 2^(q / 2) Gamma((q + 1) / 2) / sqrt(pi); logarithms, because q may be large.
         dual = min(self.order / (self.order - 1), max(2.0, 2 * math.log(n_coefficients)))
         log_moment = dual / 2 * math.log(2) + gammaln((dual + 1) / 2) - math.log(math.pi) / 2
         return self.radius * math.exp((math.log(n_coefficients) + log_moment) / dual)

@@ -46,6 +46,7 @@ class MarginLoss(ABC):
 
     def constant(self, frequencies: np.ndarray) -> np.ndarray:
         """Return the best constant raw predictions, nearest to 0, shape (n_outputs,), from the weights of the classes."""
+        # Each class against the rest, which are two classes with these weights.
         own = np.asarray(frequencies, dtype=np.float64)[-self.n_outputs :]
         rest = np.sum(frequencies) - own
         ratio = np.minimum(own, rest) / np.maximum(np.maximum(own, rest), np.finfo(np.float64).tiny)
@@ -147,6 +148,7 @@ class HuberHinge(CurvedMarginLoss):
     _corner: ClassVar[tuple[float, float]] = (0.5, 1.5)
 
     def _value(self, margins: np.ndarray) -> np.ndarray:
+        # As Huber's loss of the part of the margin that is missing.
         missing = np.maximum(1.5 - margins, 0.0)
         inner = np.minimum(missing, 1.0)
         return inner * (missing - inner / 2)
@@ -175,6 +177,7 @@ class BoundedProper(MarginLoss):
 
     def information(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the derivative of the mean slope where raw predictions are the log-odds, shape (m, 1); it needs no labels."""
+        # min(p, 1 - p) / 2 at log-odds `raw`, without overflow.
         small = np.exp(-np.abs(raw))
         return np.asarray(small / (2 * (1 + small)))
 

@@ -141,6 +141,7 @@ class Huber(RobustLoss):
         return np.where(np.abs(self._relative(raw, labels)) < 1, 1.0, 0.0)
 
     def _value(self, size: np.ndarray) -> np.ndarray:
+        # One formula for r^2 / 2 within the threshold and r - 1/2 beyond.
         inner = np.minimum(size, 1.0)
         return inner * (size - inner / 2)
 
@@ -187,6 +188,7 @@ class Tukey(RobustLoss):
     steepest: ClassVar[float] = 16 / 25 / math.sqrt(5)
 
     def _value(self, size: np.ndarray) -> np.ndarray:
+        # (1 - (1 - s)^3) / 6 for s = r^2, multiplied out: no digits cancel near 0.
         square = np.square(np.minimum(size, 1.0))
         return square * (3 - square * (3 - square)) / 6
 

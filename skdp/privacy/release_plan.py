@@ -142,6 +142,7 @@ class ReleasePlan:
             return 0.0
         if isinstance(mechanism, Laplace):
             return self.integer_noise(release, change).scale / (change * self.scale * mechanism.weight) - 1
+        # In units in which the clip norm is 1: the noise with the allowance over that without it.
         sensitivity = query.relative_sensitivity[self.budget.adjacency]
         if isinstance(mechanism, Selection):  # in the units of its relative sensitivity
             scale = self.scale * mechanism.weight

@@ -207,6 +207,7 @@ class Problem:
         Problem
             The problem for the solver.
         """
+        # Standard deviation of the noise of the total with the whole budget, then with its share of it.
         deviation = self.n_samples / (
             signal_to_noise(self.budget, self.n_samples) * Gradient.relative_sensitivity[self.budget.adjacency]
         )

@@ -80,6 +80,7 @@ def class_frequencies(problem: Problem, counts: np.ndarray | None, noise: float)
     n_outputs = problem.loss.n_outputs
     if is_binary(problem):
         difference = counts[0] if counts is not None else 2 * cast(float, public_rate(problem)) - 1
+        # No class is rarer than one record, or half the noise of the difference. The balance is 2 sqrt(p (1 - p)).
         limit = max(1 - max(2 / problem.n_samples, noise), LEAST_DIFFERENCE)
         difference = float(np.clip(difference, -limit, limit))
         shares = np.array([1 - difference, 1 + difference]) / 2
@@ -101,6 +102,7 @@ def _balanced(problem: AUCProblem, shares: np.ndarray, weighted: np.ndarray) -> 
     best for b = 0 and for b = 1.
     """
     b = problem.class_balance
+    # Weights of the classes, then the frequency of the rarer one among the weighted records.
     factors = np.where(shares == shares.max(), float(shares.min() / shares.max()) ** b, 1.0)
     mean_weight = float(shares @ factors)
     smaller = float((shares * factors).min()) / mean_weight

@@ -66,6 +66,7 @@ def noise_limited_clip_norm(problem: Problem) -> float:
         signal-to-noise ratio, from 1500 on, or 3000 for numbers, until nothing is clipped.
     """
     loss = problem.loss
+    # A residual of one unit has the slope `smoothness` of a smooth loss, and the largest slope of one with a kink.
     usual = min(1.0, loss.smoothness / loss.lipschitz) if loss.targets == "numbers" else 1.0
     opening = max(problem.signal_to_noise / OPENING[loss.targets], 1.0)
     return min(LEAST * usual * opening, 1.0) * problem.lipschitz

@@ -113,6 +113,8 @@ def standard(problem: Problem, answer: np.ndarray, noise: float) -> Standard:
     # noise * noise, because ** raises where it overflows
     mean *= james_stein(d, noise * noise, float(mean @ mean)) if problem.intercept_scaling else 0.0
     spread = np.maximum(squares - mean**2, 0.0)
+    # The largest of d noises is about sqrt(2 log d) standard deviations. Scales are reciprocal roots of floored variances, and
+    # then such that the largest scaled variance is 1.
     floor = NOISE_FLOOR * noise * norm * math.sqrt(2 * math.log(d + 1))
     scale = (spread + floor + RELATIVE_FLOOR * spread.mean() + ABSOLUTE_FLOOR * norm**2) ** -0.5
     scale /= math.sqrt(max(float((scale**2 * spread).max()), LEAST_SPREAD))

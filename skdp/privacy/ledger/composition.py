@@ -36,6 +36,7 @@ def tight_epsilon(gaussian: Iterable[float], losses: Losses, adjacency: str, del
     float or None
         An upper bound; None if delta is too small for float64 convolutions.
     """
+    # All full-data Gaussian releases compose to one normal, which is composed with the losses of the others.
     full = math.fsum(gaussian)
     distribution, count = losses
     if distribution is None:

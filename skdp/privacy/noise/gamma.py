@@ -156,6 +156,8 @@ class GridGammaNorm:
         nominal, root = sensitivity * scale, math.sqrt(size)
         if not (SAFETY * CELL_ERROR * root * size * scale**2 <= 0.5 and math.isfinite(nominal)):
             raise _unresolved(scale, size)
+        # The grid costs spacing * root over the sensitivity, and the random bits in proportion to nominal / spacing. Near this
+        # spacing both cost the same.
         spacing = power_of_two_below(nominal * min(COARSEST, math.sqrt(SAFETY * CELL_ERROR * root)))
         while True:
             covered = sensitivity * (1 + RELATIVE_SLACK) + spacing * root

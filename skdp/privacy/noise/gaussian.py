@@ -91,6 +91,9 @@ class GridGaussian:
                 f"A noise multiplier of {scale:.3g} on {size} coordinates is too large for the random bits to resolve; expected "
                 "a larger epsilon, fewer features or fewer steps."
             )
+        # A spacing far below the noise and the clip norm; it doubles until value and noise, in multiples of it, are integers that
+        # float64 adds exactly. Rounding to the grid moves a sum by up to half of it per coordinate, and two sums apart by the
+        # root of `size` times it.
         nominal = relative_sensitivity * clip_norm * scale
         spacing = max(power_of_two_below(min(2.0**-20 * nominal, 2.0**-10 * clip_norm / math.sqrt(size))), FINEST_GRID)
         while True:

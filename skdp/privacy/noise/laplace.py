@@ -103,6 +103,7 @@ class IntegerLaplace:
         ndarray of shape (size,)
             Integers, as float64.
         """
+        # Digit by digit, until a digit is 1 with a probability that is negligible.
         numbers = np.zeros((2, size))
         exponent, digit = 1 / self.scale, 1.0
         while exponent * digit <= LARGEST_LOG_ODDS:

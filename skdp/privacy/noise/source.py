@@ -180,6 +180,8 @@ class NoiseSource:
 
     def _halves(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Return fair coins, and numbers uniform on (0, 1/2) with 51 random bits at every binary scale."""
+        #  one word:  | coin | 12 bits unused | 51 bits m |     another word: e, its number of leading zeros
+        # u is in [2^-(e + 2), 2^-(e + 1)), with probability 2^-(e + 1), and has the middle of one of 2^51 equal parts of it.
         word = self._words(size)
         mantissa = (word & np.uint64(2**51 - 1)).astype(np.float64)
         u = np.ldexp(1.0 + (2.0 * mantissa + 1.0) * 2.0**-52, -(self._leading_zeros(size) + 2))

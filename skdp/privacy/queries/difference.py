@@ -85,6 +85,7 @@ class Difference(SumQuery):
         return rows.sum(np.concatenate([self.coef, self.snapshot], axis=1), self._residuals).ravel()
 
     def _residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
+        # Both points in one pass: their raw predictions are the columns of `raw`, half each.
         here, there = (self._clipped(part, records) for part in np.split(raw, 2, axis=1))
         here -= there
         return clip_residuals(here, records.inverse_norms, self.clip_norm)

@@ -59,6 +59,7 @@ class HatSums(NonNegativeQuery):
         return rows.batch_sum(self._sums, self.size)
 
     def _sums(self, batch: Batch) -> np.ndarray:
+        # Non-negative entries, each row divided by its norm where that exceeds 1, and summed by one product.
         part = batch.rows[:, self.columns]  # a copy
         entries = part.data if sparse.issparse(part) else part
         np.maximum(entries, 0.0, out=entries)

@@ -135,6 +135,7 @@ class TreeWeight(SumQuery):
         return rows.sums(self._slopes)
 
     def _slopes(self, base: np.ndarray, trees: np.ndarray, records: Records) -> np.ndarray:
+        # h' r at the weights 0 and 1, for h of norm at most the limit and r of norm at most 1.
         h = clip_residuals(trees.copy(), records.inverse_norms, self.limit)
         at = [
             clip_residuals(_residuals(self.loss, scores, records), records.inverse_norms, 1.0) for scores in (base, base + trees)

@@ -341,5 +341,6 @@ def _plain_sparse(matrix: Any) -> bool:
     """Return whether it is such a matrix in CSR; duplicate entries would be squared separately."""
     if not (sparse.issparse(matrix) and matrix.format == "csr" and matrix.ndim == 2 and matrix.dtype == np.float64):
         return False
+    # A new array computes its own flags, and does not trust those of the problem's.
     own = sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)  # computes its own flag
     return bool(own.has_canonical_format or own.sorted_indices().has_canonical_format)

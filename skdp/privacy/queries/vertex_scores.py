@@ -37,6 +37,7 @@ class Vertices:
             )
         with np.errstate(over="ignore"):
             norms = np.asarray(abs(own).sum(axis=1)).ravel()
+        # A sum of m numbers is rounded by at most (m - 1) 2^-53 of itself, here taken twice.
         longest = int(np.diff(own.indptr).max())
         self._table = own
         self._l1_radius = float(norms.max()) * (1 + max(longest - 1, 0) * 2.0**-52)  # above the rounding of the sum

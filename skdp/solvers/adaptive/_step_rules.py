@@ -59,6 +59,7 @@ def sharpness(loss: Loss) -> float:
 
 
 # Half or twice a longest path moved the mean AUC by at most .001, in either rule. A longest step is about the path over 60 steps.
+# In order: weighted, clip, noise, balance, longest path and longest step.
 CLIPPED = StepRule(False, 0.25, 3.0, 1.0, 1600.0, 27.0, calibration_share=0.05, calibration_noise=0.5)
 # Chosen on adult, ijcnn1, mammography and made-up tables; `noise` with bank and covertype in view (docs/defaults.md).
 WEIGHTED = StepRule(True, 0.7, 2.0, 0.25, 3400.0, 57.0, calibration_share=0.02, calibration_noise=0.25)

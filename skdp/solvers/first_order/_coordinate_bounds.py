@@ -170,6 +170,8 @@ class Terms(NamedTuple):
             Positive numbers; the convexity is 0 without ridge.
         """
         problem, rng = coordinates.problem, np.random.default_rng(0)
+        # Means over a fixed sequence of draws. `coupling` is by how much steps in a block are shorter than those of single
+        # coordinates.
         single, n_coordinates = coordinates.smoothness_of_each, problem.shape[0]
         blocks = [draw(sampling, rng, n_coordinates) for _ in range(PROBES)]
         steps = [coordinates.smoothness(block) for block in blocks]
@@ -177,6 +179,7 @@ class Terms(NamedTuple):
         coupling = float(np.mean([(step / single[block]).mean() for block, step in zip(blocks, steps, strict=True)]))
         clip_norms = [coordinates.clip_norm(block) for block in blocks]
         noise = float(np.mean([clip**2 * (1 / step).sum() for clip, step in zip(clip_norms, steps, strict=True)]))
+        # Risk and distance of an optimum whose raw predictions are NEAR times the noise that they may gather.
         risk = coordinates.slope * (NEAR * bearable_noise(problem)) ** 2
         ratios = coordinates.ridge(np.arange(n_coordinates)) * np.asarray(sampling.probabilities) / (coupling * single)
         convexity = float(ratios[: problem.n_features].min())
@@ -210,6 +213,7 @@ class Terms(NamedTuple):
         tuple of int
             T and K.
         """
+        # A round of K steps halves the risk; T rounds take it down to what the noise of one round leaves.
         n_inner = math.ceil(min(2 * (1 + 1 / max(self.convexity, LEAST_DIVISOR)), MOST_INNER))
         floor = max(n_inner * self.noise / 2 / signal_to_noise**2, LEAST_DIVISOR)
         return 1 + math.ceil(math.log2(max(self.risk / floor, 1.0))), n_inner

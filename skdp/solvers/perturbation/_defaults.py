@@ -81,6 +81,7 @@ def _signal_to_noise(problem: Problem) -> float:
     budget = problem.budget
     if budget.delta > 0:
         return problem.signal_to_noise
+    # Noise of exponential norm on p coordinates has a root mean square of k / epsilon sqrt(p + 1) per coordinate.
     replaced = Gradient.relative_sensitivity[budget.adjacency]
     return problem.n_samples * budget.epsilon / (replaced * math.sqrt(math.prod(problem.shape) + 1))
 
