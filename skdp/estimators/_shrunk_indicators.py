@@ -132,6 +132,7 @@ def average_effects(
         by_pull = moments is not None and moments.pull is not None and block.name not in counted
         found = _shares(block, moments, counted.get(block.name))
         there = support(found, _odds(block, found, block.name in counted, PULLS_OUT if by_pull else STANDS_OUT))
+        # Relative to the likeliest level; below HARDLY a level takes the average effect, and otherwise a part of the way there.
         there /= max(float(there.max()), LEAST_SHARE)
         there[there < HARDLY] = 0.0
         shares = there * (1.0 if by_pull else np.maximum(found.shares, LEAST_SHARE))
@@ -151,6 +152,7 @@ def _shares(block: Indicators, moments: ReleasedMoments | None, counted: Shares 
         return found
     if moments.pull is not None:
         pull = moments.pull[block.columns]
+        # Gradients have a noise of 1: shares of their sum, with the noise of that.
         total = max(float(np.maximum(pull, 0.0).sum()), 1.0)
         return Shares(pull / total, np.full(size, 1 / total)) if counted is None else found
     found = found.combined(Shares(moments.mean[block.columns] / block.weight, np.full(size, moments.mean_noise / block.weight)))

@@ -81,6 +81,8 @@ class NoisyTable:
             The table of all records, with those of the groups if there is more than one.
         """
         inverse = np.linalg.inv(matrix)
+        # Least squares under a constraint: all counts add up to n. What they lack is divided in proportion to the covariance of
+        # each with their sum, and the covariance falls by its part along that sum.
         one = noise**2 * inverse @ inverse.T
         counts = answer.reshape(n_groups, 2, -1) @ inverse.T
         direction, total = np.tile(one.sum(axis=1), 2), 2 * n_groups * float(one.sum())
@@ -181,6 +183,7 @@ class NoisyTable:
             return self._mean_of_group(losses, level)
         weights, smooth = losses.ravel() / self.n_samples, self.smooth()
         estimate = float(weights @ self.counts.ravel())
+        # Variance of a mean of n losses, from the smoothed table, plus that of the noise.
         centre = float((losses * smooth).sum()) / self.n_samples
         sampling = max(float((losses**2 * smooth).sum()) / self.n_samples - centre**2, 0.0) / self.n_samples
         half = float(ndtri((1 + level) / 2)) * math.sqrt(sampling + max(float(weights @ self.covariance @ weights), 0.0))
@@ -191,6 +194,7 @@ class NoisyTable:
         a, b, x = losses.ravel(), np.ones(losses.size), self.counts.ravel()
         top, bottom, smooth, q2 = float(a @ x), float(b @ x), self.smooth().ravel(), float(ndtri((1 + level) / 2)) ** 2
         aa, ab, bb = (float(u @ self.covariance @ v + u * v @ smooth) for u, v in ((a, a), (a, b), (b, b)))
+        # Fieller: r is in the interval if (top - r bottom)^2 <= q^2 Var(top - r bottom), a quadratic inequality in r.
         square, slope, constant = bottom**2 - q2 * bb, -2 * (top * bottom - q2 * ab), top**2 - q2 * aa
         root = slope**2 - 4 * square * constant
         if square <= 0 or root < 0 or not self._found(b):
@@ -225,6 +229,8 @@ class NoisyTable:
         if not self._found(b):
             return value, 0.0, 1.0
         aa, ab, bb = (float(u @ self.covariance @ v) for u, v in ((a, a), (a, b), (b, b)))
+        # Fieller with sampling: among `size` records a share r has the variance size r (1 - r), which is added to that of the
+        # noise.
         square, slope, constant = (
             bottom**2 - q2 * (bb - size),
             -2 * top * bottom + q2 * (2 * ab - size),
@@ -310,6 +316,8 @@ class NoisyTable:
         def moment(one: np.ndarray, other: np.ndarray) -> float:
             return float(np.sum((ones @ one) * (other @ zeros)) + np.sum((one @ across.T) * (across @ other.T)))
 
+        # AUC = wins / pairs, both bilinear in the counts. For each value of the grid: variance of wins - value * pairs by the
+        # noise, first order (slopes) and second order (`moment`), its bias, and the variance from sampling.
         of_wins = np.concatenate([smooth[1] @ order, order @ smooth[0]])
         of_pairs = np.concatenate([np.full(half, positives), np.full(half, negatives)])
         first = [float(u @ self.covariance @ v) for u, v in ((of_wins, of_wins), (of_wins, of_pairs), (of_pairs, of_pairs))]
@@ -318,6 +326,7 @@ class NoisyTable:
         bias = float(np.sum(across * order)) - GRID * float(np.sum(across * every))
         sampling = np.maximum(_delong(smooth, order), LEAST_OF_HANLEY * _hanley(GRID, positives, negatives))
         allowed = float(ndtri((1 + level) / 2)) ** 2 * (np.maximum(noise, 0.0) + (positives * negatives) ** 2 * sampling)
+        # Fieller on the grid: the interval holds all values that are not beyond.
         beyond = (wins - GRID * pairs - bias) ** 2 - allowed
         inside = np.flatnonzero(beyond <= 0)
         found, shift = self.auc_estimate()

@@ -99,12 +99,14 @@ def quantile_knots(shares: np.ndarray, size: int) -> np.ndarray:
     the hat of one of them would have no records. See `place_knots` for the arguments.
     """
     shares = np.maximum(shares, 0.0)
+    # Cut places that hold more, with those beside them, than one knot's share, until all are about even.
     for _ in range(ROUNDS):
         beside = np.convolve(shares, np.ones(2 * BESIDE + 1), "same")
         shares = shares * np.minimum(1.0, shares.sum() / size / np.maximum(beside, 1e-300))
     below, levels = cumulated(shares / max(shares.sum(), 1e-300), FINE, LITTLE_PRIOR), np.linspace(*OUTER, size)
     places = np.abs(below - levels[:, None]).argmin(axis=1)
     places[[0, -1]] = np.searchsorted(below, levels[0], side="right") - 1, np.searchsorted(below, levels[-1])
+    # Different places: move knots up where two are at one, and then down from the end of the grid.
     for place in range(1, size):
         places[place] = max(places[place], places[place - 1] + 1)
     for place in range(size - 1, -1, -1):  # the last ones may be beyond the end

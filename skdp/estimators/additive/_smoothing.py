@@ -66,6 +66,7 @@ def smoothed(basis: AdditiveBasis, result: SolverResult) -> SolverResult:
         blocks.append((columns.start, noise.covariance(columns, gram, plausible=True)))
         deviations = OF_KNOTS if term.names[0] in basis.numbers else OF_CATEGORIES
         found = posterior_mean(coef[columns], noise.covariance(columns, gram), walk, free, deviations)
+        # The intercept makes up for the change of the mean prediction.
         coef[-1] -= (found - coef[columns]) @ mean
         coef[columns] = found
     estimates = noise.estimates.copy()
@@ -104,17 +105,22 @@ def _prior(basis: AdditiveBasis, term: Term, columns: slice, means: np.ndarray) 
     at_knots = basis.of_term(term, grid).toarray()[:, : columns.stop - columns.start]
     if name not in basis.numbers:
         weight = float(at_knots.max())
+        # Indicators of disjoint levels: covariance diag(p) - p p', times the squared weight.
         shares = _shares(means / weight)
         gram = weight**2 * (np.diag(shares) - np.outer(shares, shares))
         return np.eye(len(shares)), np.ones((len(shares), 1)), weight * shares, gram
     places = basis.knots_of(name)
     weights = at_knots[:, 1:].max(axis=1)
     shares = _shares(means[1:] / weights)
+    # Second moments of hats h_j with means p_j, for records that are even between two knots: E h_j^2 = 2/3 p_j, and neighbours
+    # overlap in the gap between them. The hats add up to 1, and so must all moments.
     between = shares[:-1] * shares[1:] / (shares[:-1] + shares[1:]) / 3
     squares = np.diag(2 * shares / 3) + np.diag(between, 1) + np.diag(between, -1)
     squares /= squares.sum()
     to_functions = np.vstack([at_knots[:, 0], np.diag(weights)])  # the scaled value is linear between knots
     mean = to_functions @ squares.sum(axis=0)
+    # A random walk: the value at a knot is the sum of the steps before it. Free of any prior are the scaled value, a line, and a
+    # constant, which is the sum of the hats.
     walk = np.tril(np.ones((len(places), len(places) - 1)), -1)
     walk = np.vstack([np.zeros(len(places) - 1), walk / weights[:, None]])
     free = np.zeros((len(places) + 1, 2))

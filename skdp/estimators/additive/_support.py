@@ -49,6 +49,8 @@ class Support:
         hats, (name,) = basis.hats_of(term), term.names
         at_knots = basis.of_term(term, {name: basis.grid(name, fine=False)}).toarray()
         values, weights = at_knots[:, 0], at_knots[:, 1 : 1 + hats.stop - hats.start].max(axis=1)
+        # Beyond the ends the function keeps its value at the last kept knot: a hat there takes that hat's coefficient, over its
+        # own weight, less what the scaled value would add.
         knots = np.arange(len(values))
         nearest = np.clip(knots, *self.ends)
         mapped, of_hats = np.eye(term.columns.stop - term.columns.start), 1 + knots
@@ -157,6 +159,7 @@ def _levels(column: Column, found: Shares, limit: float) -> Support | None:
     if empty.all() or not empty.any():
         return None
     kept = np.where(empty, 0.0, np.maximum(found.shares, found.noise / DEVIATIONS))
+    # Kept levels stay; an empty one is the average of those, by their shares.
     levels = np.diag(1.0 - empty) + np.outer(empty, kept / max(float(kept.sum()), 1e-300))
     hardly_seen = list(compress(zip(column.labels, found.most.tolist(), strict=True), empty))
     return Support(levels=levels, hardly_seen=hardly_seen)
@@ -167,6 +170,7 @@ def _ends(basis: AdditiveBasis, term: Term, moments: ReleasedMoments, in_bins: S
     (name,), knots = term.names, basis.knots_of(term.names[0])
     ends, hardly_seen = [0, knots.size - 1], []
     for end, inwards in ((0, 1), (1, -1)):
+        # From this end inwards: the first hats together, as long as they and each of them alone are taken to be empty.
         outer = _beyond(basis, term, moments, in_bins, inwards)
         between = (knots[1:] + knots[:-1]) / 2
         even = between if inwards > 0 else 1 - between[::-1]
@@ -191,5 +195,6 @@ def _beyond(basis: AdditiveBasis, term: Term, moments: ReleasedMoments, in_bins:
     if in_bins is None:
         return found
     places = bin_places(basis, term)
+    # The same sums from the shares of bins, with each hat's value in the middle of a bin.
     upto = np.cumsum([np.interp(places, knots, hat) for hat in np.eye(knots.size)[::inwards]], axis=0)
     return found.combined(Shares(upto @ in_bins.shares, np.sqrt(np.square(upto) @ np.square(in_bins.noise))))
