@@ -12,12 +12,10 @@ from skdp._data_validation import Facts
 from skdp._docstrings import complete_docstring
 from skdp._validation import check_integer, check_number, check_option, shown
 from skdp.data._predictions import scored, takes_tables
-from skdp.estimators._classifier import ClassificationTask, DPClassifier, check_two_classes
+from skdp.estimators._classifier import DPClassifier, ProbabilisticTask, check_two_classes
 from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
 from skdp.estimators._unsupported import explain_refusals
-from skdp.losses import Logistic
-from skdp.privacy.queries import Loss
 from skdp.scorers import MLPScorer
 from skdp.solvers import AUCProblem, Problem, Solver, SolverResult
 
@@ -26,7 +24,7 @@ BLOCK = 4096  # rows that go through a network at a time
 MOST_LAYERS, WIDEST_LAYER = 16, 2**20
 
 
-class AUCTask(ClassificationTask):
+class AUCTask(ProbabilisticTask):
     """Task of a score for ranking: its kind, and the share of positive records."""
 
     scorer: Any
@@ -34,20 +32,12 @@ class AUCTask(ClassificationTask):
     positive_rate: Any
     class_balance: Any
 
-    class_weight: Any = None  # what other classifiers have as parameters
-    clip_norm: Any = None
-    fit_intercept: Any = True
-    intercept_scaling: Any = 1.0
-
     def check_parameters(self) -> None:
         super().check_parameters()
         check_option("scorer", self.scorer, list(SCORERS))
         _check_layers(self.hidden_layer_sizes)
         check_number("positive_rate", self.positive_rate, above=0.0, below=1.0, optional=True)
         check_number("class_balance", self.class_balance, minimum=0.0, maximum=1.0)
-
-    def _loss(self, n_classes: int) -> Loss:
-        return Logistic()
 
     def problem_of(self, facts: Facts) -> Problem:
         check_two_classes(len(facts.labels), "as the ROC curve is of one against the other")

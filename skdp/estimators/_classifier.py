@@ -32,7 +32,7 @@ class ClassificationTask(Task):
     """Task of a linear classifier: labels and their weights."""
 
     classes: Any
-    class_weight: Any
+    class_weight: Any = None
 
     @abstractmethod
     def _loss(self, n_classes: int) -> Loss:

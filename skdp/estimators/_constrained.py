@@ -4,33 +4,26 @@ from typing import Any, ClassVar
 
 from skdp._docstrings import complete_docstring
 from skdp.constraints import Constraint, constraint_of
+from skdp.estimators._base import DPEstimator
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
 from skdp.estimators._regressor import DPRegressor, RegressionTask
+from skdp.estimators._task import Task
 from skdp.estimators._unsupported import explain_refusals
 from skdp.solvers import Solver
 
 
-class ConstrainedRegressionTask(RegressionTask):
-    """Task of a constrained regression: its set."""
+class ConstrainedTask(Task):
+    """Task of a constrained model: its set."""
 
     constraint: Any
     radius: Any
-
-    losses: ClassVar[tuple[str, ...]] = ("squared", "huber")
 
     def constraint_set(self) -> Constraint:
         return constraint_of(self.constraint, self.radius)
 
 
-@complete_docstring
-class DPConstrainedRegression(DPRegressor):
-    r"""Linear regression over a set of coefficients, whose fitted model is differentially private.
-
-    One call of ``fit`` uses only noisy answers about the data to minimise
-
-    .. math:: \frac1n \sum_i \ell(x_i^\top w - y_i) + \frac{\alpha}{2} \|w\|^2 \quad \text{over } w \in \mathcal{C},
-
-    for example over an l1 ball, for which the noise costs little accuracy even with many features.
+class ConstrainedModel(DPEstimator):
+    """Base of the constrained models.
 
     Parameters
     ----------
@@ -43,18 +36,6 @@ class DPConstrainedRegression(DPRegressor):
     constraint : {"l1", "l2", "simplex", "box"} or Constraint, default="l1"
         Set of allowed coefficients; the intercept is free. Either the name of a set of size ``radius``, an object of
         `skdp.constraints`, or any object with the methods ``project`` and ``scaled``.
-    radius : float, default=1.0
-        Size of a set given by its name, in units of y per unit of X; not used for an object.
-    loss : {"squared", "huber"}, default="squared"
-        Half the squared residual, which needs a range of y, or Huber's loss, whose slope is at most ``threshold``.
-    threshold : float or None, default=None
-        Residual beyond which Huber's loss is linear, in the units of y; positive. None means a quarter of the width of the range
-        of y, given or learned, or 1 if there is no range.
-    target_bounds : pair of float or None, default=None
-        Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
-        must not be computed from the data. None learns the range together with columns that are learned. If no column is learned,
-        None means (-1, 1) for the squared loss, and warns; Huber's loss then assumes that y lies near 0, and warns if
-        ``threshold`` is None and ``solver`` is "auto".
     alpha : float or None, default=0.0
         Strength of an additional L2 penalty. If None, the solver sets it from public facts.
     feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
@@ -67,6 +48,41 @@ class DPConstrainedRegression(DPRegressor):
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X, in the units of X. The fit scales longer rows down to it. None means the
         norm of the feature bounds, or ``sqrt(n_features)`` if there are none. It must not be computed from the data.
+    fit_intercept : bool, default=False
+        Whether to fit an intercept, which is not constrained. "accmd" and "frank_wolfe" do not support it.
+    """
+
+
+class ConstrainedRegressionTask(ConstrainedTask, RegressionTask):
+    """Task of a constrained regression: its losses."""
+
+    losses: ClassVar[tuple[str, ...]] = ("squared", "huber")
+
+
+@complete_docstring
+class DPConstrainedRegression(ConstrainedModel, DPRegressor):
+    r"""Linear regression over a set of coefficients, whose fitted model is differentially private.
+
+    One call of ``fit`` uses only noisy answers about the data to minimise
+
+    .. math:: \frac1n \sum_i \ell(x_i^\top w - y_i) + \frac{\alpha}{2} \|w\|^2 \quad \text{over } w \in \mathcal{C},
+
+    for example over an l1 ball, for which the noise costs little accuracy even with many features.
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+        Size of a set given by its name, in units of y per unit of X; not used for an object.
+    loss : {"squared", "huber"}, default="squared"
+        Half the squared residual, which needs a range of y, or Huber's loss, whose slope is at most ``threshold``.
+    threshold : float or None, default=None
+        Residual beyond which Huber's loss is linear, in the units of y; positive. None means a quarter of the width of the range
+        of y, given or learned, or 1 if there is no range.
+    target_bounds : pair of float or None, default=None
+        Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
+        must not be computed from the data. None learns the range together with columns that are learned. If no column is learned,
+        None means (-1, 1) for the squared loss, and warns; Huber's loss then assumes that y lies near 0, and warns if
+        ``threshold`` is None and ``solver`` is "auto".
     fit_intercept : bool, default=False
         Whether to fit an intercept, which is not constrained. "accmd" and "frank_wolfe" do not support it. Without one, y is not
         centred.
@@ -166,18 +182,12 @@ class DPConstrainedRegression(DPRegressor):
         self.verbose = verbose
 
 
-class ConstrainedClassificationTask(ProbabilisticTask):
-    """Task of a constrained classifier: its set."""
-
-    constraint: Any
-    radius: Any
-
-    def constraint_set(self) -> Constraint:
-        return constraint_of(self.constraint, self.radius)
+class ConstrainedClassificationTask(ConstrainedTask, ProbabilisticTask):
+    """Task of a constrained classifier."""
 
 
 @complete_docstring
-class DPConstrainedClassifier(DPProbabilisticClassifier):
+class DPConstrainedClassifier(ConstrainedModel, DPProbabilisticClassifier):
     r"""Logistic regression over a set of coefficients, whose fitted model is differentially private.
 
     One call of ``fit`` uses only noisy answers about the data to minimise
@@ -188,32 +198,12 @@ class DPConstrainedClassifier(DPProbabilisticClassifier):
 
     Parameters
     ----------
-    delta : float or None, default=None
-        Privacy parameter, at most 0.5. None means ``max(1 / n_samples**2, 1e-11)``; 0 is pure epsilon-DP, which "frank_wolfe"
-        supports.
-    solver : "auto", str or Solver, default="auto"
-        Algorithm: a name from `skdp.solvers.SOLVERS` such as ``"frank_wolfe"``, or a solver object such as
-        ``AcceleratedMirrorDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
     constraint : {"l1", "l2", "simplex", "box"} or Constraint, default="l1"
         Set of allowed coefficients; the intercept is free. Either the name of a set of size ``radius``, an object of
         `skdp.constraints`, or any object with the methods ``project`` and ``scaled``. With more than two classes, a single set
         constrains the coefficients of all classes, feature by feature.
     radius : float, default=1.0
         Size of a set given by its name, in log-odds per unit of X; not used for an object.
-    alpha : float or None, default=0.0
-        Strength of an additional L2 penalty. If None, the solver sets it from public facts.
-    feature_bounds : float, pair of float, array-like of shape (n_features, 2), dict or None, default=None
-        Public bounds of the features, in the units of X: a number B for ``|x_ij| <= B``, a pair (low, high) for all columns, one
-        pair per column, or a dict from every column name (x0, x1, ... for arrays) to a number or a pair. They must not be
-        computed from the data. They set the default of ``data_norm``, and the clip norms of solvers that work coordinate by
-        coordinate; only the larger absolute value of a pair matters. They do not scale the columns, because the set of
-        coefficients is in the units of X, and they do not clip entries: an entry beyond its bound makes the row longer (see
-        ``data_norm``).
-    data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X, in the units of X. The fit scales longer rows down to it. None means the
-        norm of the feature bounds, or ``sqrt(n_features)`` if there are none. It must not be computed from the data.
-    fit_intercept : bool, default=False
-        Whether to fit an intercept, which is not constrained. "accmd" and "frank_wolfe" do not support it.
 
     Attributes
     ----------

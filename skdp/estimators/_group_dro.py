@@ -15,9 +15,7 @@ from skdp.estimators._group_labels import Groups, check_group_sizes, read_groups
 from skdp.estimators._plan import Plan
 from skdp.estimators._report import brief
 from skdp.estimators._unsupported import explain_refusals
-from skdp.losses import Logistic
 from skdp.privacy.errors import silent, warn
-from skdp.privacy.queries import Loss
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import GroupDROProblem, Problem, Solver, SolverResult
 
@@ -26,13 +24,6 @@ class GroupDROTask(ProbabilisticTask):
     """Task of a classifier for the worst of several public groups."""
 
     takes_groups = True
-    class_weight: Any = None  # what other classifiers have as parameters
-    clip_norm: Any = None
-    fit_intercept: Any = True
-    intercept_scaling: Any = 1.0
-
-    def _loss(self, n_classes: int) -> Loss:
-        return Logistic()
 
     def read(  # type: ignore[override]
         self, scratch: Any, X: Any, y: Any, groups: Any = None

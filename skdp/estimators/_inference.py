@@ -14,6 +14,7 @@ from skdp._data_validation import Facts
 from skdp._files._suffixes import imported
 from skdp._label_types import classes_of
 from skdp._validation import check_number, check_truth, shown
+from skdp.estimators._base import DPEstimator
 from skdp.estimators._plan import Plan
 from skdp.estimators._summary import INTERCEPT, UNLISTED, Summary
 from skdp.estimators._task import Task
@@ -69,17 +70,17 @@ class IntervalTask(Task):
     def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         model = super().model(plan, result, facts)  # type: ignore[safe-super]
         if (inference := result.inference) is not None:
-            offset, unit = self.units()  # type: ignore[attr-defined]
+            offset, unit = self.units()
             if plan.scaling is not None:
                 inference = replace(inference, geometry=plan.scaling.geometry(inference.geometry))
             model["inference_"] = replace(inference, offset=offset, unit=unit)
         return model
 
 
-class IntervalMixin:
+class IntervalMixin(DPEstimator):
     """Adds ``inference=True`` to a model: its solver, and intervals of predictions, by post-processing alone.
 
-    Subclasses declare the parameter ``inference``, have `DPEstimator` as a further base, and map tables by ``_interval_rows``.
+    Subclasses declare the parameter ``inference``, and map tables by ``_interval_rows``.
     """
 
     inference: Any
@@ -109,13 +110,13 @@ class IntervalMixin:
             If the model was not fitted for inference.
         """
         self._inferred()
-        table, beside = self._interval_rows(X)  # type: ignore[attr-defined]
+        table, beside = self._interval_rows(X)
         rows = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)
         constant = np.full(len(rows), float(self._inferred().geometry.intercept))
         names, of = np.arange(len(rows)).astype(str), "predictions"
         found = self._contrasts(rows, constant, names, level, "confidence", beside, of)
         ends = np.column_stack([found.lower, found.upper])
-        return expit(ends) if hasattr(self, "classes_") else np.asarray(self._in_bounds(ends))  # type: ignore[attr-defined]
+        return expit(ends) if hasattr(self, "classes_") else np.asarray(self._in_bounds(ends))
 
     def _inferred(self) -> Any:
         check_is_fitted(self)
@@ -163,7 +164,7 @@ class InferenceTask(IntervalTask):
         super().check_parameters()
         if not for_inference(self.algorithm()):
             return
-        if isinstance(stated := self.input_schema, TreatmentSchema) and stated.references and not self.fit_intercept:  # type: ignore[attr-defined]
+        if isinstance(stated := self.input_schema, TreatmentSchema) and stated.references and not self.fit_intercept:
             raise ValueError("inference=True with categories and fit_intercept=False; expected True, for the reference levels.")
         if all(known is None for known in self.public_rows()):
             raise ValueError(
@@ -204,7 +205,7 @@ class InferenceTask(IntervalTask):
 class InferenceMixin(IntervalMixin):
     """Adds ``inference=True`` to a linear model: intervals, contrasts, Wald tests and a summary, by post-processing alone.
 
-    Subclasses declare the parameter ``inference`` and have `DPEstimator` as a further base.
+    Subclasses declare the parameter ``inference``.
 
     Parameters
     ----------
@@ -342,7 +343,7 @@ class InferenceMixin(IntervalMixin):
             type(self).__name__,
             self._of_event(self._contrasts(*self._each(), level, "confidence", of="coefficients")),
             level,
-            self.privacy_report_,  # type: ignore[attr-defined]
+            self.privacy_report_,
             np.asarray(classes_of(self)).tolist() if hasattr(self, "event_") else (),
             getattr(getattr(self, "schema_", None), "references", {}),
             self._per(),
@@ -352,7 +353,7 @@ class InferenceMixin(IntervalMixin):
         """Return combinations of coefficients for the log-odds of the event; coefficients are for those of ``classes_[1]``."""
         if (event := getattr(self, "event_", None)) is None:
             return found
-        return found.of_event(event, bool(event != self.classes_[1]))  # type: ignore[attr-defined]
+        return found.of_event(event, bool(event != self.classes_[1]))
 
     def _per(self) -> dict[str, float]:
         """Return the units of the odds ratios of coefficients whose columns are in large units: powers of ten, by name."""
@@ -362,7 +363,7 @@ class InferenceMixin(IntervalMixin):
         return {name: 10.0 ** math.floor(math.log10(spread)) for name, spread in large.items() if math.isfinite(spread)}
 
     def _interval_rows(self, X: Any) -> tuple[Any, float]:
-        return self._rows_of(X), 0.0  # type: ignore[attr-defined]
+        return self._rows_of(X), 0.0
 
     def _each(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows for each coefficient, the intercept last if there is one."""
@@ -373,7 +374,7 @@ class InferenceMixin(IntervalMixin):
 
     def _names(self) -> list[str]:
         """Names of the coefficients."""
-        return [*map(str, self.feature_names_out_)]  # type: ignore[attr-defined]
+        return [*map(str, self.feature_names_out_)]
 
     def _references(self) -> dict[str, str]:
         """Reference level of each coefficient that is relative to one."""

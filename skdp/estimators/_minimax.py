@@ -27,10 +27,6 @@ class MinimaxTask(Task):
 
     learns_by_default = False
     bounding: ClassVar[tuple[str, ...]] = ("data_norm",)
-    feature_bounds: Any = None  # what other estimators have as parameters
-    clip_norm: Any = None
-    fit_intercept: Any = False
-    intercept_scaling: Any = 1.0
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -46,7 +46,6 @@ class RegressionTask(Task):
     threshold: Any = None
     losses: ClassVar[tuple[str, ...]] = ("squared",)
     stays_in_reach: ClassVar[bool] = False  # whether predictions have a range even without target_bounds
-    takes_several: ClassVar[bool] = False  # whether y may have a column for each of several targets
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -189,7 +188,7 @@ class RegressionTask(Task):
     def problem_of(self, facts: Facts) -> Problem:
         bound, n_targets = math.inf if self._bounds() is None else 1.0, self._n_targets(facts)
         loss = self._loss() if n_targets is None else SquaredDistance(n_targets)
-        if n_targets is not None and getattr(self, "inference", False):
+        if n_targets is not None and self.inference:
             raise ValueError("inference=True takes one target, a vector y; for several, expected inference=False.")
         return self._problem(facts.n_samples, facts.n_features, loss, target_bound=bound)
 

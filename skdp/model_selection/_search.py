@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data_validation import quoting_no_data
-from skdp._docstrings import fill_docstring, quoted
+from skdp._docstrings import complete_docstring, fill_docstring, quoted
 from skdp._scikit_learn.callers import BAGS, is_one, join, one_run, parameters_of, warn_outside
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table, is_lazy
@@ -48,8 +48,61 @@ def _delegates(method: str) -> Callable[[Any], bool]:
     return has
 
 
+@fill_docstring(scores=quoted(SCORES))
 class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
-    """Base of the searches; subclasses list the candidates."""
+    """Base of the searches; subclasses list the candidates.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private classifier of two classes with ``predict_proba``, or a pipeline with exactly one such step. The search sets its
+        ``epsilon``, ``delta`` and ``adjacency``.
+    scoring : str, default="roc_auc"
+        One of {scores}.
+        Score by which candidates are compared, released with noise.
+    epsilon : float, default=1.0
+        Budget of all fits, scores and the refit together.
+    delta : float or None, default=None
+        Budget of all fits, scores and the refit together. None means ``max(1 / n_samples**2, 1e-11)``.
+    adjacency : {"replace_one", "zero_out"}, default="replace_one"
+        Which tables are neighbours.
+    mechanism : {"auto", "composition", "random_stopping"}, default="auto"
+        With "composition" every candidate is tried, and every score is released. With "random_stopping" the number of trials is
+        secret, every trial draws a candidate, and only the best trial is released; candidates may remain untried. "auto" takes
+        the first for up to three candidates.
+    mean_trials : float, default=8
+        Mean number of trials of random stopping, at least 5. No trial is run with probability ``exp(-mean_trials)``.
+    refit : bool or "auto", default="auto"
+        Whether the chosen candidate is fitted once more on all records, with half of the squared Gaussian-DP parameter. Otherwise
+        the model is that of the chosen trial. "auto" refits after composition.
+    validation_size : float, default=0.2
+        Share of the records on which candidates are scored. They are drawn in public, whatever their labels are.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of what is public: the division of the records. It changes no noise and no secret draw.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The final model.
+    best_params_ : dict
+        Parameters of the chosen candidate.
+    best_score_ : float
+        Its noisy score. It is the largest of several, and so biased upwards: publish the score of other records.
+    best_index_ : int
+        Its place among the candidates.
+    cv_results_ : dict of arrays
+        What was released: with random stopping, the chosen candidate alone.
+    plan_ : SearchPlan
+        Division of the budget.
+    privacy_report_ : PrivacyReport
+        Guarantee of the whole search. The report of ``best_estimator_`` is that of one part of it.
+    privacy_spent_ : PrivacySpent
+        Epsilon and delta of the whole search.
+    classes_ : ndarray of shape (2,)
+        Labels of the chosen model.
+    n_features_in_ : int
+        Number of features of the chosen model.
+    """
 
     estimator: Any
     scoring: str
@@ -387,61 +440,20 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         return tags
 
 
-@fill_docstring(scores=quoted(SCORES))
+@complete_docstring
 class DPGridSearchCV(_DPSearch):
     """Choose among all combinations of parameters, or among estimators, within one privacy budget.
 
     Parameters
     ----------
-    estimator : estimator
-        A private classifier of two classes with ``predict_proba``, or a pipeline with exactly one such step. The search sets its
-        ``epsilon``, ``delta`` and ``adjacency``.
     param_grid : dict or list of dict
         Values by name of the parameter, as for scikit-learn's ``GridSearchCV``. A step of a pipeline is a parameter, too, so that
         ``{"model": [A(), B()]}`` chooses between estimators.
-    scoring : str, default="roc_auc"
-        One of {scores}.
-        Score by which candidates are compared, released with noise.
-    epsilon, delta : float
-        Budget of all fits, scores and the refit together. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
-    adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which tables are neighbours.
-    mechanism : {"auto", "composition", "random_stopping"}, default="auto"
-        With "composition" every candidate is tried, and every score is released. With "random_stopping" the number of trials is
-        secret, every trial draws a candidate, and only the best trial is released; candidates may remain untried. "auto" takes
-        the first for up to three candidates.
-    mean_trials : float, default=8
-        Mean number of trials of random stopping, at least 5. No trial is run with probability ``exp(-mean_trials)``.
-    refit : bool or "auto", default="auto"
-        Whether the chosen candidate is fitted once more on all records, with half of the squared Gaussian-DP parameter. Otherwise
-        the model is that of the chosen trial. "auto" refits after composition.
-    validation_size : float, default=0.2
-        Share of the records on which candidates are scored. They are drawn in public, whatever their labels are.
-    random_state : int, Generator, RandomState or None, default=None
-        Seed of what is public: the division of the records. It changes no noise and no secret draw.
 
     Attributes
     ----------
-    best_estimator_ : estimator
-        The final model.
-    best_params_ : dict
-        Parameters of the chosen candidate.
-    best_score_ : float
-        Its noisy score. It is the largest of several, and so biased upwards: publish the score of other records.
-    best_index_ : int
-        Its place among the candidates.
-    cv_results_ : dict of arrays
-        What was released: with random stopping, the chosen candidate alone.
-    plan_ : SearchPlan
-        Division of the budget.
-    privacy_report_ : PrivacyReport
-        Guarantee of the whole search. The report of ``best_estimator_`` is that of one part of it.
-    privacy_spent_ : PrivacySpent
-        Epsilon and delta of the whole search.
-    classes_ : ndarray of shape (2,)
-        Labels of the chosen model.
-    n_features_in_ : int
-        Number of features of the chosen model.
+    best_estimator_, best_params_, best_score_, best_index_, cv_results_, plan_, privacy_report_, privacy_spent_, classes_
+    n_features_in_
 
     See Also
     --------
@@ -512,62 +524,23 @@ class DPGridSearchCV(_DPSearch):
         return list(ParameterGrid(self.param_grid))
 
 
-@fill_docstring(scores=quoted(SCORES))
+@complete_docstring
 class DPRandomizedSearchCV(_DPSearch):
     """Choose among drawn combinations of parameters, or among estimators, within one privacy budget.
 
     Parameters
     ----------
-    estimator : estimator
-        A private classifier of two classes with ``predict_proba``, or a pipeline with exactly one such step. The search sets its
-        ``epsilon``, ``delta`` and ``adjacency``.
     param_distributions : dict or list of dict
         Lists of values, or distributions with a method ``rvs``, by name of the parameter.
     n_iter : int, default=10
         Number of candidates that are drawn.
-    scoring : str, default="roc_auc"
-        One of {scores}.
-        Score by which candidates are compared, released with noise.
-    epsilon, delta : float
-        Budget of all fits, scores and the refit together. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
-    adjacency : {"replace_one", "zero_out"}, default="replace_one"
-        Which tables are neighbours.
-    mechanism : {"auto", "composition", "random_stopping"}, default="auto"
-        With "composition" every candidate is tried, and every score is released. With "random_stopping" the number of trials is
-        secret, every trial draws a candidate, and only the best trial is released; candidates may remain untried. "auto" takes
-        the first for up to three candidates.
-    mean_trials : float, default=8
-        Mean number of trials of random stopping, at least 5. No trial is run with probability ``exp(-mean_trials)``.
-    refit : bool or "auto", default="auto"
-        Whether the chosen candidate is fitted once more on all records, with half of the squared Gaussian-DP parameter. Otherwise
-        the model is that of the chosen trial. "auto" refits after composition.
-    validation_size : float, default=0.2
-        Share of the records on which candidates are scored. They are drawn in public, whatever their labels are.
     random_state : int, Generator, RandomState or None, default=None
         Seed of what is public: the division of the records, and the candidates. It changes no noise and no secret draw.
 
     Attributes
     ----------
-    best_estimator_ : estimator
-        The final model.
-    best_params_ : dict
-        Parameters of the chosen candidate.
-    best_score_ : float
-        Its noisy score. It is the largest of several, and so biased upwards: publish the score of other records.
-    best_index_ : int
-        Its place among the candidates.
-    cv_results_ : dict of arrays
-        What was released: with random stopping, the chosen candidate alone.
-    plan_ : SearchPlan
-        Division of the budget.
-    privacy_report_ : PrivacyReport
-        Guarantee of the whole search. The report of ``best_estimator_`` is that of one part of it.
-    privacy_spent_ : PrivacySpent
-        Epsilon and delta of the whole search.
-    classes_ : ndarray of shape (2,)
-        Labels of the chosen model.
-    n_features_in_ : int
-        Number of features of the chosen model.
+    best_estimator_, best_params_, best_score_, best_index_, cv_results_, plan_, privacy_report_, privacy_spent_, classes_
+    n_features_in_
 
     See Also
     --------

@@ -41,13 +41,9 @@ class AdditiveTask(Task):
     knots: Any
     monotone: Any
 
-    inference: Any = False  # what some estimators have as a parameter
     bounding: ClassVar[tuple[str, ...]] = ("schema", "feature_bounds")
     outside: ClassVar[str] = "values outside to be at the nearer end"
     dyadic: ClassVar[bool] = True  # whether there are more knots below the first even one
-    l1_ratio: Any = 0.0  # what other estimators have as parameters
-    fit_intercept: Any = True
-    intercept_scaling: Any = 1.0
 
     @abstractmethod
     def _n_intervals(self, signal: float, basis: AdditiveBasis) -> int:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdp._docstrings import complete_docstring
+from skdp.estimators._base import DPEstimator
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask, probabilities
 from skdp.estimators._regressor import DPRegressor, RegressionTask
 from skdp.estimators._unsupported import explain_refusals
@@ -15,12 +16,8 @@ from skdp.estimators.boosting._task import BoostedTask
 from skdp.preprocessing import AdditiveBasis
 
 
-class StagedClassification:
+class StagedClassification(DPEstimator):
     """Mixin of classifiers that predict after each tree."""
-
-    _staged: Any
-    classes_: Any
-    _labels_of: Any
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the raw predictions after each tree; the last ones are those of `decision_function`.
@@ -69,11 +66,8 @@ class StagedClassification:
         yield from map(self._labels_of, self.staged_decision_function(X))
 
 
-class StagedRegression:
+class StagedRegression(DPEstimator):
     """Mixin of regressors that predict after each tree."""
-
-    _staged: Any
-    _in_bounds: Any
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the predictions after each tree, as `predict` does at the end.

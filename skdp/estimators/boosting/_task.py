@@ -67,13 +67,9 @@ class Boosted(Additive):
 class BoostedTask(AdditiveTask):
     """Task of an additive model that trees follow. Public facts choose all but the columns."""
 
-    solver: Any = "auto"
     interactions: Any = ()
     knots: Any = "auto"
     monotone: Any = None
-    alpha: Any = None
-    clip_norm: Any = None
-    data_norm: Any = None
     of_classes: ClassVar[bool]
 
     def rule(self, signal: float, n_columns: int) -> Rule | None:
