@@ -23,9 +23,8 @@ from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._planned_shape import planned_table
 from skdp.estimators._prepared_rows import named_columns_of, prepared
 from skdp.estimators._task import Choice, Task, taken_weights
-from skdp.estimators._two_stages import learning_of
+from skdp.estimators._two_stages import first_stage
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
-from skdp.preprocessing._frame_facts import warn_of_ids, warn_of_left_out
 from skdp.privacy.errors import warn
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
@@ -162,13 +161,11 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         refuse_fit_arguments(type(self), unsupported)
         warn_of_learning_steps()
         X = as_table(X)
-        warn_of_ids(task.schema, X, task.feature_bounds)
-        if (learning := learning_of(task, X)) is not None:
+        if (learning := first_stage(task, X)) is not None:
             refuse_selection()
             given = [X, y]
             del X, y
             return learning.fit(given, **inputs)
-        warn_of_left_out(task.schema, X)
         with task.checked(X, y, **inputs) as table:
             del X, y  # no frame holds them from here on, but that of the caller
             fit = PlannedFit.of(task, table.facts)
@@ -220,10 +217,8 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     ) -> PrivacyReport:
         """Return the report of a planned fit, as a user of `plan` gets it; ``extra_of`` returns extra facts of n records."""
         table = planned_table(task.schema, n_samples, n_features)
-        warn_of_ids(task.schema, table, task.feature_bounds)
-        if (learning := learning_of(task, table)) is not None:
+        if (learning := first_stage(task, table)) is not None:
             return learning.report(n_classes, None if extra_of is None else extra_of(learning.facts.n_samples))
-        warn_of_left_out(task.schema, table)
         facts, public = task.planned_facts(n_samples, n_features, n_classes)
         facts = facts if extra_of is None else replace(facts, extra=extra_of(facts.n_samples))
         return task.planned_report(facts, public)  # type: ignore[no-any-return]

@@ -21,7 +21,7 @@ from skdp.estimators._report import beside_learned, report, stated_parameters
 from skdp.estimators._signal import needed, noise_level, warn_of_low_signal
 from skdp.losses import RobustLoss
 from skdp.preprocessing._cells import is_number
-from skdp.preprocessing._frame_facts import FrameFacts, framed, leaves_to_learn
+from skdp.preprocessing._frame_facts import FrameFacts, framed, leaves_to_learn, warn_of_ids, warn_of_left_out
 from skdp.preprocessing._learning import Learned, LearningPlan, in_words, learn, warn_of_unlearned
 from skdp.preprocessing._parts import Shares
 from skdp.preprocessing._pipeline import from_schema
@@ -79,6 +79,17 @@ def learning_of(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
         if asked or not all(map(is_number, X.dtypes)):
             raise  # without learning, text has no fit: what prevents that is what is wrong
         return None  # the usual fit states what is wrong, or needs no schema
+
+
+def first_stage(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
+    """Return the first stage of a fit or a plan, as `learning_of` does; warn of columns that are ids or that are left out."""
+    if task.schema is None and isinstance(X, np.ndarray):  # whose columns have no names
+        return None
+    warn_of_ids(task.schema, X, task.feature_bounds)
+    learning = learning_of(task, X)
+    if learning is None:
+        warn_of_left_out(task.schema, X)
+    return learning
 
 
 def _warn_of_target(name: Any, learned: Collection[str]) -> None:
