@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 
 from skdp._validation import check_number
 from skdp.minimax import Batch, Factors, SaddleProblem
-from skdp.minimax._validation import SIDES, check_numbers, gradients, not_finite, variables
+from skdp.minimax._validation import SIDES, check_numbers, dense_factors, gradients, not_finite, variables
 from skdp.privacy.data.kernels import fixed
 from skdp.privacy.queries import JointGradient, PrimalDifference
 from skdp.solvers import MinimaxProblem
@@ -95,9 +96,9 @@ def _compare(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: Point
     for side, parts in zip(SIDES, whole, strict=True):
         if not_finite(parts).all():
             raise ValueError(f"the {side} gradients of all records are NaN or infinite; expected finite numbers.")
-    together = _matrices(whole)
+    together = dense_factors(chain(*whole))
     for place in range(len(targets)):
-        alone = _matrices(_gradients(saddle, rows[place : place + 1], targets[place : place + 1], point))
+        alone = dense_factors(chain(*_gradients(saddle, rows[place : place + 1], targets[place : place + 1], point)))
         if len(alone) != len(together) or any(
             not np.array_equal(one[0], all_of[place], equal_nan=True) for one, all_of in zip(alone, together, strict=True)
         ):
@@ -111,9 +112,3 @@ def _gradients(saddle: SaddleProblem, rows: Any, targets: np.ndarray, point: Poi
     """Return the gradients of both sides; an overflow is not an error."""
     with np.errstate(all="ignore"):
         return gradients(saddle, Batch(rows, targets), *point)
-
-
-def _matrices(sides: Sides) -> list[np.ndarray]:
-    """Return both factors of every part of the gradients of both sides."""
-    matrices: list[Any] = [matrix for parts in sides for part in parts for matrix in (part.left, part.right)]
-    return [matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix) for matrix in matrices]

@@ -44,19 +44,8 @@ from skdp.solvers import signal_to_noise
 # .08 below on ijcnn1.
 LEAST_OF_CURVES = 1000.0
 SHARED = frozenset(  # what a fitted estimator has of the one that was chosen
-    {
-        "n_features_in_",
-        "feature_names_in_",
-        "classes_",
-        "event_",
-        "target_bounds_",
-        "n_iter_",
-        "privacy_spent_",
-        "schema_",
-        "learnt_",
-        "privacy_report_",
-        "prepared_features_",
-    }
+    "n_features_in_ feature_names_in_ classes_ event_ target_bounds_ n_iter_ privacy_spent_ schema_ learnt_ privacy_report_ "
+    "prepared_features_".split()
 )
 
 

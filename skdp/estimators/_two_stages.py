@@ -151,8 +151,7 @@ class Learning:
         """Plan both stages; raise an error if the second one cannot be planned for what may be learned."""
         facts = FrameFacts.of(X, task.schema, _lacks_range(task))
         learning = cls.planned(task, facts)
-        for of_text in (LIKELY, MANY):
-            learning.second_plan(None, of_text)
+        list(learning.likely_plans())  # which raises their errors
         return learning
 
     @classmethod
@@ -177,6 +176,10 @@ class Learning:
         left = math.sqrt(mu**2 - of_fit**2) * (1 - SLACK) if budget.private else math.inf
         plan = LearningPlan.make(facts.n_samples, facts.are_text, target, budget, left, facts.truths, facts.codes, _robust(task))
         return cls(task, facts, budget, plan, rest)
+
+    def likely_plans(self) -> Iterator[Plan]:
+        """Plan the second stage for few and for many categories of text."""
+        return (self.second_plan(None, of_text)[-1] for of_text in (LIKELY, MANY))
 
     def second(self, schema: Schema, counted: Mapping[str, Shares] | None = None) -> Any:
         """Return the task of the second stage, with the released shares of parts of columns where they are known."""
@@ -459,8 +462,7 @@ class LearningInPartitions:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit and the report plan it once more
             learning = Learning.planned(self.task, facts)
-            for of_text in (LIKELY, MANY):
-                *_, plan = learning.second_plan(None, of_text)
+            for plan in learning.likely_plans():
                 plan.refuse_partitions(self.task.kind, kept)
         return learning
 

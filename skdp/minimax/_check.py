@@ -1,6 +1,7 @@
 """Checks a saddle problem of your own on generated data."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy import sparse
 
 from skdp._validation import check_integer, check_number
 from skdp.minimax._saddle_problem import SaddleProblem
-from skdp.minimax._validation import SIDES, check_numbers, check_sizes, gradients, not_finite, variables
+from skdp.minimax._validation import SIDES, check_numbers, check_sizes, dense_factors, gradients, not_finite, variables
 from skdp.privacy.data.gradient_factors import Factors
 from skdp.privacy.data.kernels import Batch
 from skdp.privacy.errors import shown
@@ -173,14 +174,9 @@ def _values(problem: Any, batch: Batch, primal: np.ndarray, dual: np.ndarray) ->
     return np.asarray(values)
 
 
-def _dense(matrix: Any) -> np.ndarray:
-    return matrix.toarray() if sparse.issparse(matrix) else matrix
-
-
 def _bits(problem: SaddleProblem, X: Any, y: np.ndarray, primal: np.ndarray, dual: np.ndarray) -> list[list[bytes]]:
     """Bytes of each record's rows of all factors."""
-    sides = gradients(problem, Batch(X, y), primal, dual)
-    matrices = [_dense(matrix) for parts in sides for part in parts for matrix in (part.left, part.right)]
+    matrices = dense_factors(chain(*gradients(problem, Batch(X, y), primal, dual)))
     return [[row.tobytes() for row in rows] for rows in zip(*matrices, strict=True)]
 
 

@@ -1,6 +1,6 @@
 """Validates the attributes and results of a saddle problem, with messages for its author."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -164,6 +164,21 @@ def not_finite(parts: Sequence[Factors]) -> np.ndarray:
     ndarray of bool of shape (m,)
         True where an entry is not finite: in a fit such a gradient counts as 0.
     """
+    return np.asarray(~np.all([np.isfinite(matrix).all(axis=1) for matrix in dense_factors(parts)], axis=0))
+
+
+def dense_factors(parts: Iterable[Factors]) -> list[np.ndarray]:
+    """Return both factors of every part of some gradients, as arrays.
+
+    Parameters
+    ----------
+    parts : iterable of Factors
+        Factors of the gradients of m records.
+
+    Returns
+    -------
+    list of ndarray
+        With a row per record.
+    """
     matrices: list[Any] = [matrix for part in parts for matrix in (part.left, part.right)]
-    dense = [matrix if isinstance(matrix, np.ndarray) else matrix.toarray() for matrix in matrices]
-    return np.asarray(~np.all([np.isfinite(matrix).all(axis=1) for matrix in dense], axis=0))
+    return [matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix) for matrix in matrices]

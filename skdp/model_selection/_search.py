@@ -183,7 +183,8 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
             warn(f"{doubt}.", LowSignalWarning)
         parts = train_test_split(X, y, test_size=plan.n_validation, random_state=seed)
         bound = self._refusals(plan, models, parts, X, y)
-        parameters = self._public_parameters(noise)
+        given = {name: shown(value) for name, value in self.get_params(deep=False).items() if name != "random_state"}
+        parameters = noise_stated(given, noise)
         pay(plan.spending(type(self).__name__, parameters), bound)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some follow from releases, and those of other trials are secret
@@ -279,8 +280,9 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
                     "Use none: call set_callbacks() of each part that has some."
                 )
             again = clone(model)
-            for each, epsilon in ((model, plan.epsilon_trial), (again, plan.epsilon_refit or plan.epsilon_trial)):
-                each.set_params(**{f"{prefix}{name}": value for name, value in zip(OWN, (epsilon, *_rest(plan)), strict=True)})
+            rest = {f"{prefix}delta": plan.budget.delta, f"{prefix}adjacency": plan.budget.adjacency}
+            model.set_params(**{f"{prefix}epsilon": plan.epsilon_trial}, **rest)
+            again.set_params(**{f"{prefix}epsilon": plan.epsilon_refit or plan.epsilon_trial}, **rest)
             if plan.budget.private:
                 _check_steps(model)
             spent, of_fit = scheduled(partial(model.fit, parts[0], parts[2]))
@@ -290,10 +292,6 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
             bound += of_fit
             gaussian_mu_of(spent)
         return list(dict.fromkeys(bound))
-
-    def _public_parameters(self, noise: NoiseSource) -> dict[str, str]:
-        shown_parameters = {name: shown(value) for name, value in self.get_params(deep=False).items() if name != "random_state"}
-        return noise_stated(shown_parameters, noise)
 
     def _searched(
         self, plan: SearchPlan, candidates: list[dict[str, Any]], models: list[Any], parts: list[Any], noise: NoiseSource
@@ -611,10 +609,6 @@ class DPRandomizedSearchCV(_DPSearch):
     def _candidates(self, seed: int) -> list[dict[str, Any]]:
         check_integer("n_iter", self.n_iter, minimum=1)
         return list(ParameterSampler(self.param_distributions, self.n_iter, random_state=seed))
-
-
-def _rest(plan: SearchPlan) -> tuple[float, str]:
-    return plan.budget.delta, plan.budget.adjacency
 
 
 def _parts(model: Any) -> dict[str, Any]:
