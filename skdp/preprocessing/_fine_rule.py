@@ -9,8 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from skdp.preprocessing._ends_rule import EvenCounts, drawn_in, with_tails
 from skdp.preprocessing._octave_rule import FAR_Z, LEAST_MASS, LEAST_SQUARE, MODE, NEAR_Z, STEP_SQUARE, Finding, Z
-from skdp.privacy.queries.column_histograms import EVEN_BINS, integers_between
+from skdp.preprocessing._parts import Shares
+from skdp.privacy.queries.column_histograms import EVEN_BINS, integers_between, octave_ends
 
 # Share of the cells that are there which a window must hold, and of which the noise of its sum, Z standard deviations, is less.
 INSIDE, BLUR = 0.99, 0.25
@@ -43,7 +45,14 @@ FEW = 4.5
 FEWEST_INTEGERS, MOST_INTEGERS = 3, 40
 
 
-def refine(finding: Finding, shares: np.ndarray, sigma: float, target: bool = False, n_bins: int = EVEN_BINS) -> Finding:
+def refine(
+    finding: Finding,
+    shares: np.ndarray,
+    sigma: float,
+    target: bool = False,
+    n_bins: int = EVEN_BINS,
+    octaves: Shares | None = None,
+) -> Finding:
     """Return what a fine histogram of a column adds to what is known.
 
     Parameters
@@ -58,6 +67,8 @@ def refine(finding: Finding, shares: np.ndarray, sigma: float, target: bool = Fa
         Whether the column is to be predicted.
     n_bins : int, default=1024
         Number of even bins.
+    octaves : Shares or None, default=None
+        Shares of the octaves, which tell with the bins where records end; None, as for a target, leaves limits with a margin.
 
     Returns
     -------
@@ -72,7 +83,10 @@ def refine(finding: Finding, shares: np.ndarray, sigma: float, target: bool = Fa
         if few is not None:
             return few
         even = even + np.histogram(values, bins=n_bins, range=(low, high), weights=at)[0]  # also where few are integers
-    return _narrowed(finding, even, sigma, target)
+    narrowed = _narrowed(finding, even, sigma, target)
+    if octaves is None:
+        return narrowed
+    return drawn_in(narrowed, EvenCounts(np.linspace(low, high, even.size + 1), even, sigma, octaves, octave_ends()))
 
 
 def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: float) -> Finding | None:
@@ -92,7 +106,7 @@ def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: f
     there = values[held]
     mode, top = float(there[np.argmax(at[held])]), min(float(at[held].max()) / max(present, 1e-9), 1.0)
     first, last = (int(np.flatnonzero(held)[place]) for place in (0, -1)) if clear else (first, last)
-    furthest = [float(values[place]) for place in _with_tails(at, first, last, sigma)]
+    furthest = [float(values[place]) for place in with_tails(at, first, last, sigma)]
     low, high = float(there[0]), float(there[-1])
     if low == high and clear:
         return replace(finding, kind="constant", limits=(low, low), core=(low, low), centre=low, square=STEP_SQUARE)
@@ -111,18 +125,6 @@ def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: f
         binary=there.size == 2 and furthest == [low, high],
         logarithm=0.0 if there.size <= MOST_INTEGERS else finding.logarithm,
     )
-
-
-def _with_tails(at: np.ndarray, first: int, last: int, sigma: float) -> tuple[int, int]:
-    """Return ends beyond those of a run as long as some bins next to it hold more than noise together."""
-
-    def beyond(beside: np.ndarray) -> int:
-        """Return the number of bins, from the run on, that belong to it."""
-        noise = Z * sigma * np.sqrt(np.arange(1, beside.size + 1))
-        held = np.flatnonzero(np.cumsum(beside) > np.maximum(noise, LEAST_MASS))
-        return int(held[0]) + 1 + beyond(beside[held[0] + 1 :]) if held.size else 0
-
-    return first - beyond(at[:first][::-1]), last + beyond(at[last + 1 :])
 
 
 def _best_run(at: np.ndarray, price: float) -> tuple[int, int]:

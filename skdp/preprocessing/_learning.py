@@ -249,12 +249,13 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
     places = dict(zip(plan.are_text, query.places(), strict=True))
     found = {name: finding for name, finding in columns.items() if isinstance(finding, Finding)}
     wide = {name: finding for name, finding in found.items() if finding.narrows}
+    octaves = {name: Shares(by_column[name][: NUMBER_BINS - 1], np.full(NUMBER_BINS - 1, sigma)) for name in found}
     wide_target = target if target is not None and target.narrows else None
-    narrowed, narrowed_target = _refined(ask, plan, EVEN_BINS, places, wide, wide_target)
+    narrowed, narrowed_target = _refined(ask, plan, EVEN_BINS, places, octaves, wide, wide_target)
     few = {name for name, finding in narrowed.items() if ends_in_few_bins(wide[name], finding)}
     again = {name: finding for name, finding in narrowed.items() if name in few or may_be_integers(wide[name], finding)}
     far = target is not None and narrowed_target is not None and ends_in_few_bins(target, narrowed_target)
-    narrower, narrower_target = _refined(ask, plan, FEW_BINS, places, again, narrowed_target if far else None)
+    narrower, narrower_target = _refined(ask, plan, FEW_BINS, places, octaves, again, narrowed_target if far else None)
     taken = {name: finding for name, finding in narrower.items() if name in few or finding.integers}
     coarse = wide_target is not None and narrowed_target == wide_target
     return Learned({**columns, **narrowed, **taken}, narrower_target or narrowed_target or target, coarse, counted, texts)
@@ -277,6 +278,7 @@ def _refined(
     plan: LearningPlan,
     n_bins: int,
     places: Mapping[str, int],
+    octaves: Mapping[str, Shares],
     findings: dict[str, Finding],
     target: Finding | None,
 ) -> tuple[dict[str, Finding], Finding | None]:
@@ -286,7 +288,7 @@ def _refined(
     query = FineHistograms(of_columns, np.array(limits, dtype=float).reshape(-1, 2), target is not None, n_bins)
     shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
     pairs = zip(findings.items(), shares, strict=False)
-    refined = {name: refine(finding, counted, sigma, n_bins=n_bins) for (name, finding), counted in pairs}
+    refined = {name: refine(finding, counted, sigma, False, n_bins, octaves[name]) for (name, finding), counted in pairs}
     if target is not None:
         target = refine(target, shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True, n_bins=n_bins)
     return refined, target

@@ -28,6 +28,7 @@ from skdp import (
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
+    DPRobustRegressor,
     DPTabularClassifier,
     DPTabularRegressor,
     PrivacyLedger,
@@ -40,6 +41,7 @@ from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
 from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ColumnHistograms, FineHistograms
+from skdp.testing import reproducible_noise
 
 N = 3000
 MANY = "y has more than {} different labels"
@@ -631,3 +633,17 @@ def test_a_target_left_among_the_columns_is_named_before_the_budget_is_spent(tmp
             fitted(DPLogisticRegression(1.0, classes=[0, 1]), X, y)
         fitted(DPLogisticRegression(1.0, schema={"sick": "ignore"}, classes=[0, 1]), X, X["sick"])
     assert not any("the name of y" in str(one.message) for one in heard)
+
+
+@pytest.mark.parametrize("kind", [DPLinearRegression, DPRobustRegressor])
+def test_a_line_goes_on_flat_from_where_the_records_of_a_learned_column_end(kind):
+    """It went on to 88, to 94 or to 256 (standard deviations at 100: 104 and 46, of 1.0 and .7 at 41)."""
+    rng, n = np.random.default_rng(4), 30_000
+    X = pd.DataFrame({"age": rng.integers(18, 66, n), "city": rng.choice(["Ulm", "Bonn"], n)})
+    y = 10 * X["age"] + 40 * (X["city"] == "Ulm") + rng.normal(0, 50, n)
+    far = pd.DataFrame({"age": [65, 100], "city": "Ulm"})
+    for seed in range(2):
+        with reproducible_noise(seed), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of ages beyond the range of the fit
+            at_65, at_100 = kind(1.0, schema="learn").fit(X, y).predict(far)
+        assert abs(at_100 - at_65) < 40
