@@ -11,6 +11,7 @@ import pytest
 from skdp import DPLogisticRegression, PrivacyLedger, load_model
 from skdp.__main__ import main
 from skdp._commands._estimator_names import ESTIMATORS
+from skdp.estimators.boosting import _rule
 
 COLUMNS = {
     "age": {"kind": "number", "bounds": [0, 120]},
@@ -20,6 +21,12 @@ COLUMNS = {
 LABELS = {"columns": COLUMNS, "target": "paid", "classes": ["no", "yes"]}
 NUMBERS = {"columns": COLUMNS, "target": "cost", "target_bounds": [0, 3000]}
 EVERY = [(name, labels) for name, kinds in ESTIMATORS.items() for labels in kinds]
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    """A hundred trees show the commands what a thousand do."""
+    monkeypatch.setattr(_rule, "N_TREES", 100)
 
 
 @pytest.fixture(autouse=True)

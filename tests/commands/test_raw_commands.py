@@ -15,11 +15,18 @@ from marks import slow
 from skdp import DPLogisticRegression, DPTabularClassifier, PrivacyLedger, load_model, save_model
 from skdp.__main__ import main
 from skdp._files._tables import to_moments, to_numbers
+from skdp.estimators.boosting import _rule
 from skdp.preprocessing import Schema, SchemaColumns
 from skdp.privacy.data import summation
 from skdp.testing import reproducible_noise
 
 N = 6000
+
+
+@pytest.fixture(autouse=True)
+def few_trees(monkeypatch):
+    """A hundred trees show the commands what a thousand do."""
+    monkeypatch.setattr(_rule, "N_TREES", 100)
 
 
 @pytest.fixture

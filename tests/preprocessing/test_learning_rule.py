@@ -323,8 +323,8 @@ def test_the_kind_of_a_column_is_that_of_the_larger_share(columns):
 
 @pytest.mark.parametrize("sigma", (0.0, 5e-4, 0.01, 0.03))
 def test_a_column_without_cells_is_undetermined(sigma, rng):
-    """Its fine histogram would be noise alone. Of 4000 such columns, noise hides in none that all cells are missing."""
-    for _ in range(1000):
+    """Its fine histogram would be noise alone. Of 3000 such columns, noise hides in none that all cells are missing."""
+    for _ in range(1000 if sigma else 1):
         empty = np.eye(NUMBER_BINS)[-1] + sigma * rng.normal(size=NUMBER_BINS)
         found = place_octaves(empty, sigma)
         assert (found.kind, found.missing, found.narrows, found.core) == ("undetermined", 1.0, False, (-1.0, 1.0))

@@ -95,8 +95,8 @@ def fits():
     for solver in (
         *(SGD(batch_size=size, **few) for size in (3, 500, 18_000)),
         SGD(batch_size=500, standardize=0.2, **few),
-        SVRG(n_epochs=2, batch_size=4),
-        SVRGPlusPlus(n_epochs=2, batch_size=4),
+        SVRG(n_epochs=2, batch_size=4, n_inner=30),
+        SVRGPlusPlus(n_epochs=2, batch_size=4, n_inner=20),
     ):
         yield DPLogisticRegression(solver=solver, **two), X, classes
     for solver in (SGDA(batch_size=400, **few), PrivateDiff(batch_size=400, n_rounds=6)):

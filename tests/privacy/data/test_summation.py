@@ -132,11 +132,11 @@ def of_partitions(terms, n_partitions):
     ),
     ids=("small", "falling", "equal", "cancelling"),
 )
-@pytest.mark.parametrize("n_partitions", (1, 7, 977))
-def test_the_error_is_within_the_bound(terms, n_partitions):
-    got = float(of_partitions(terms[:, None].copy(), n_partitions).total()[0])
+def test_the_error_is_within_the_bound(terms):
     exact = sum(map(Fraction, terms.tolist()))
-    assert abs(Fraction(got) - exact) <= Fraction(summation_error(terms.size, False) * float(np.abs(terms).max()))
+    for n_partitions in (1, 7, 977):
+        got = float(of_partitions(terms[:, None].copy(), n_partitions).total()[0])
+        assert abs(Fraction(got) - exact) <= Fraction(summation_error(terms.size, False) * float(np.abs(terms).max()))
 
 
 def test_the_length_of_a_chunk_is_a_public_power_of_two():
