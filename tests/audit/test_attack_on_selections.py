@@ -57,6 +57,7 @@ def test_a_clip_norm_of_zero_says_nothing():
     assert adversary._by_choice(query, 0, plan.schedule.entries[0][1].mechanism, adversary._knowledge).tolist() == [0.0]
 
 
+@pytest.mark.slow  # the ratio itself is above; audits of solvers that choose attack with it
 def test_the_mean_score_of_the_right_table_is_larger(rng):
     """The mean of a log-likelihood ratio is positive with the canary, negative without: 400 runs of 2 choices."""
     plan, canaries, present, absent = setting("replace_one", alpha=0.0)

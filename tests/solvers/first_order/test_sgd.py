@@ -45,7 +45,12 @@ def test_answers_are_divided_by_the_expected_size(rng):
 
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 @pytest.mark.parametrize(
-    ("n_classes", "storage"), [(2, np.asarray), (3, sparse.csr_array), pytest.param(2, sparse.csc_array, marks=pytest.mark.slow)]
+    "n_classes, storage",
+    [
+        (2, np.asarray),
+        pytest.param(3, sparse.csr_array, marks=pytest.mark.slow),
+        pytest.param(2, sparse.csc_array, marks=pytest.mark.slow),
+    ],
 )
 def test_optimum_without_noise_is_scikit_learns(n_classes, storage, rng):
     X = rng.normal(size=(500, 4))
