@@ -81,7 +81,7 @@ def complete_docstring(kind: Kind) -> Kind:
         summary, own = _sections(kind)
         names = {"Parameters": [*signature(kind).parameters], "Attributes": ", ".join(_entries(own["Attributes"])).split(", ")}
         described = {section: ChainMap(*(_described(base, section) for base in kind.__mro__)) for section in names}
-        filled = {section: "\n".join(described[section][name] for name in names[section]) for section in names}
+        filled = {section: "\n".join(described[section].get(name, name) for name in names[section]) for section in names}
         sections = {**filled, **own, **filled}
         kind.__doc__ = (
             "\n\n".join([summary, *(f"{title}\n{'-' * len(title)}\n{body}" for title, body in sections.items())]) + "\n"
