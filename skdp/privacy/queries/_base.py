@@ -177,7 +177,11 @@ class CountQuery(NonNegativeQuery):
         return 1.0
 
     def l1_sensitivity(self, adjacency: str) -> int:
-        """Return 2 under ``replace_one`` and 1 under ``zero_out``, the number of counts that move by 1 (see `sensitivity`)."""
+        """Return 2 under ``replace_one`` and 1 under ``zero_out``, the number of counts that move by 1 (see `sensitivity`).
+
+        It also holds for sample weights in [0, 1]: the mechanism rounds counts, and a count that moves by at most 1 does so after
+        it is rounded, too.
+        """
         return 2 if adjacency == "replace_one" else 1
 
 
