@@ -50,7 +50,7 @@ TRUSTED = (
     "skdp.preprocessing._column_kinds.LearnedScale",
     "skdp.preprocessing._schema.Schema",
     "skdp.preprocessing._scaling.BoundedNumbers",
-    "skdp.preprocessing._treatment.TreatmentSchema",
+    "skdp.preprocessing._schema.TreatmentSchema",
     "skdp.privacy.budget.Budget",
     "skdp.privacy.data.bins.Bins",
     "skdp.privacy.data.bins.ColumnBins",

@@ -8,7 +8,7 @@ from skdp._commands._fitted import columns_of, read_model, records_of
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._tables import TextFormat
 from skdp.data import parquet, write_predictions
-from skdp.data._written import columns_of_predictions
+from skdp.data._predictions import columns_of_predictions
 
 
 def predict(model: Path, table: Path, out: Path | None, trust: bool, form: TextFormat) -> None:

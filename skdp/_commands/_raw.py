@@ -1,16 +1,17 @@
 """Describe a table of which not all columns are known, so that the commands learn the others."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from skdp._commands._records import Labelled, held_out_records, with_targets
+from skdp._files._suffixes import imported
 from skdp._files._tables import TextFormat, column_names, column_types, is_parquet, missing_cells, no_column, to_numbers
 from skdp._table_types import TypedColumns
-from skdp.data import parquet
+from skdp.data import Table, parquet
 from skdp.data._parquet import names_of
 from skdp.estimators._planned_fit import most_labels
 from skdp.preprocessing import Schema, SchemaColumns
@@ -18,6 +19,18 @@ from skdp.preprocessing._categories import category_names, spelling
 from skdp.preprocessing._frame_facts import SHORT, columns_and_target, leaves_to_learn
 from skdp.preprocessing._schema import read_json
 from skdp.privacy.errors import warn
+
+__all__ = [
+    "RawFiles",
+    "RawTable",
+    "check_complete",
+    "check_few",
+    "content_of",
+    "raw_in_partitions",
+    "read_raw",
+    "targets_of",
+    "warn_of_alike",
+]
 
 TASKS = ("classification", "regression")
 NUMBERS = ("linear", "quantile", "robust")  # estimators that predict numbers only
@@ -295,3 +308,62 @@ def _labelled(task: str | None, classes: Any, bounds: Any, estimator: str | None
     if task is not None:
         return task == "classification"
     return classes is not None or (bounds is None and estimator not in NUMBERS)
+
+
+class RawFiles:
+    """A source of Parquet files whose described numbers and whose targets are read as those of one file are.
+
+    Parameters
+    ----------
+    table : Path
+        The folder.
+    raw : RawTable
+        What is public about it.
+    files : ParquetFiles
+        Its files.
+    """
+
+    def __init__(self, table: Path, raw: RawTable, files: Any) -> None:
+        self.description, self.n_samples, self.n_features = files.description, files.n_samples, files.n_features
+        self.names, self.types = files.names, files.types
+        self._table, self._raw, self._files, self._reader = table, raw, files, raw.reader
+        self._labels: set[Any] = set()
+
+    @property
+    def labels(self) -> list[Any]:
+        """The labels of the targets that were read, sorted; they are public."""
+        return sorted(self._labels)
+
+    def batches(self) -> Iterator[tuple[Any, Any]]:
+        """Yield X and y (None without target); errors quote no data."""
+        for X, y in self._files.batches():
+            yield self._reader.described(self._table, X), None if y is None else self._targets(y)
+
+    def _targets(self, y: Any) -> Any:
+        name = str(self._raw.target)
+        targets = targets_of(self._table, imported("pandas").DataFrame({name: y}), self._raw)
+        if self._raw.labelled and self._raw.classes is None:
+            self._labels.update(targets.tolist())
+            check_few(self._table, name, self._labels)
+        return targets
+
+
+def raw_in_partitions(table: Path, raw: RawTable, names: Sequence[str]) -> Table:
+    """Return a folder as a table, of which only the ends of the files are read now.
+
+    Parameters
+    ----------
+    table : Path
+        The folder.
+    raw : RawTable
+        What is public about it.
+    names : sequence of str
+        Columns that predict.
+
+    Returns
+    -------
+    Table
+        Its source is `RawFiles`.
+    """
+    found = parquet(table, target=raw.target, columns=list(names))
+    return replace(found, source=RawFiles(table, raw, found.source))

@@ -10,7 +10,7 @@ from skdp._files._tables import CSV, TextFormat, column_names, count_records, is
 from skdp.data import Table, parquet
 from skdp.preprocessing import Schema, SchemaColumns
 from skdp.preprocessing._categories import KnownCategories, category_names, spelling
-from skdp.preprocessing._read import read_target
+from skdp.preprocessing._columns import read_target
 from skdp.privacy import PrivacyLedger
 
 

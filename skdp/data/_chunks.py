@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from skdp._validation import check_integer, shown
-from skdp.data._foreign import copied, quoting_nothing
-from skdp.data._table import Table, check_cache, check_dtype
+from skdp.data._table import Table, check_cache, check_dtype, copied, quoting_nothing
 
 END = object()
 FAILED = (

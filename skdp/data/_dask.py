@@ -9,8 +9,7 @@ import numpy as np
 
 from skdp._files._suffixes import imported
 from skdp._table_types import is_dask
-from skdp.data._foreign import quoting_nothing
-from skdp.data._table import Table
+from skdp.data._table import Table, quoting_nothing
 
 FAILED = "A task of the Dask collection failed; its error may quote a record and is left out. Computing the collection shows it."
 OF_DASK = 'pip install "skdp[dask]"'

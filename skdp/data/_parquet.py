@@ -13,7 +13,7 @@ from skdp._files._suffixes import OF_PARQUET, imported
 from skdp._validation import shown
 from skdp.data._table import Table, check_cache, check_dtype
 from skdp.preprocessing import Schema
-from skdp.preprocessing._read import as_described
+from skdp.preprocessing._columns import as_described
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.errors import OutsideGuaranteeWarning, SourceError, warn
 

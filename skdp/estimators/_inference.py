@@ -19,7 +19,7 @@ from skdp.estimators._plan import Plan
 from skdp.estimators._summary import INTERCEPT, UNLISTED, Summary
 from skdp.estimators._task import Task
 from skdp.preprocessing import Schema
-from skdp.preprocessing._treatment import TreatmentSchema
+from skdp.preprocessing._schema import TreatmentSchema
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import Contrasts, InferenceDescent, SolverResult, WaldTest
 

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from skdp.preprocessing._column_kinds import LearnedScale as LearnedScale
     from skdp.preprocessing._column_kinds import Number as Number
     from skdp.preprocessing._columns import SchemaColumns as SchemaColumns
+    from skdp.preprocessing._columns import read_table as read_table
     from skdp.preprocessing._learned_schema import LearnedSchema as LearnedSchema
     from skdp.preprocessing._pipeline import from_schema as from_schema
-    from skdp.preprocessing._read import read_table as read_table
     from skdp.preprocessing._scaling import BoundedScaler as BoundedScaler
     from skdp.preprocessing._scaling import RowNormClipper as RowNormClipper
     from skdp.preprocessing._schema import Schema as Schema

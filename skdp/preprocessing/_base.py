@@ -1,12 +1,92 @@
 """Define the base class of stateless transformers."""
 
+import copy
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data_validation import read_features
-from skdp.preprocessing._lazily import lazily, public_row
+from skdp._files._suffixes import imported
+from skdp._table_types import as_frame, is_dask, is_lazy
+from skdp.privacy.errors import silent
+
+__all__ = ["StatelessTransformer", "lazily", "public_row"]
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def lazily(kind: Kind) -> Kind:
+    """Decorate a class of transformers that learn nothing: ``fit`` and ``transform`` take tables in partitions, too.
+
+    ``fit`` then sees one row of public facts, and ``transform`` returns the table with a further map of its rows. Nothing is
+    read. scikit-learn's wrapper of ``transform``, which makes frames of what it returns, stays inside.
+
+    Parameters
+    ----------
+    kind : type
+        A class with ``fit``, ``transform`` and perhaps ``fit_transform``, and ``_public_row(X)``, which returns a row as ``fit``
+        takes it, made of public facts; None if they are not known yet.
+
+    Returns
+    -------
+    type
+        The class.
+    """
+    fit: Any = kind.fit  # type: ignore[attr-defined]
+
+    def fitted(self: Any, X: Any) -> Any:
+        row = self._public_row(X)
+        return self if row is None else fit(self, row)
+
+    def transformed(self: Any, X: Any) -> Any:
+        mapping, row = copy.deepcopy(self), self._public_row(X)
+        result: Any = None if row is None else mapping.transform(row)
+        if is_dask(X):
+            return X.map_partitions(mapping.transform, meta=result[:0])
+        return X.mapped(mapping.transform, None if result is None else result.shape[1])
+
+    def both(self: Any, X: Any) -> Any:
+        return transformed(fitted(self, X), X)
+
+    for name, lazy in (("fit", fitted), ("transform", transformed), ("fit_transform", both)):
+        if hasattr(kind, name):
+            setattr(kind, name, _either(getattr(kind, name), lazy))
+    return kind
+
+
+def public_row(X: Any, names: list[str] | None = None) -> Any:
+    """Return a row of zeros with the columns of a table that is not read; None if these are not known.
+
+    Parameters
+    ----------
+    X : Table or dask.dataframe.DataFrame
+        The table.
+    names : list of str or None, default=None
+        Its columns; None takes those that it states.
+
+    Returns
+    -------
+    DataFrame, ndarray or None
+        The row.
+    """
+    names = names or (list(X.columns) if is_dask(X) else X.names)
+    if names is None:
+        return None if X.shape[1] is None else np.zeros((1, X.shape[1]))
+    return imported("pandas").DataFrame(np.zeros((1, len(names))), columns=names)
+
+
+def _either(method: Callable[..., Any], lazy: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def either(self: Any, X: Any, *others: Any, **further: Any) -> Any:
+        with silent():
+            by_rows = is_lazy(X) and not hasattr(X, "rechunk")  # a Dask array is computed
+            return lazy(self, X) if by_rows else method(self, as_frame(X), *others, **further)
+
+    return either
 
 
 @lazily

@@ -9,9 +9,8 @@ import numpy as np
 
 from skdp.preprocessing._column_kinds import Category, Column
 from skdp.preprocessing._fine_rule import ends_in_few_bins, may_be_integers, refine
-from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves, text_share
+from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves, place_truths, text_share
 from skdp.preprocessing._parts import Shares
-from skdp.preprocessing._truth_rule import place_truths
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.accounting.privacy_loss import Composition

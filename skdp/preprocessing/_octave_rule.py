@@ -9,7 +9,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp.preprocessing._column_kinds import Category, LearnedScale, Number, further
-from skdp.privacy.queries.column_histograms import LOWEST, NUMBER_BINS, OCTAVES, octave_ends
+from skdp.privacy.queries.column_histograms import LOWEST, NUMBER_BINS, OCTAVES, octave_bins, octave_ends
+
+__all__ = [
+    "FAR_Z",
+    "LEAST_MASS",
+    "LEAST_SQUARE",
+    "MODE",
+    "NEAR_Z",
+    "STEP_SQUARE",
+    "Finding",
+    "Z",
+    "common_buckets",
+    "missing_share",
+    "number_or_text",
+    "place_octaves",
+    "place_truths",
+    "text_share",
+]
 
 # Standard deviations of the noise above which a single bin counts: one empty column of 243 bins in 35 has a bin above it. With
 # 2.5 for buckets, adult gained .007 +- .003 of AUC (additive, epsilon .1, replace_one), bank lost .004 +- .002 (linear, .5,
@@ -346,3 +363,33 @@ def _magnitudes(mass: np.ndarray) -> tuple[int, int, int]:
     cumulated = np.cumsum(sizes) / max(float(sizes.sum()), 1e-12)
     tenth, half, most = (int(np.searchsorted(cumulated, share)) for share in (TENTH, HALF, MOST))
     return tenth, half, most
+
+
+FALSE_BIN, TRUE_BIN = octave_bins(np.array([0.0, 1.0])).tolist()
+ENDS = 0.0, 1.0
+
+
+def place_truths(shares: np.ndarray, sigma: float) -> Finding:
+    """Return what the first histogram tells of a column whose cells are true, false or missing.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (244,)
+        Noisy counts over n, by octave; the last is of missing cells.
+    sigma : float
+        Standard deviation of their noise.
+
+    Returns
+    -------
+    Finding
+        Limits are 0 and 1. What most cells are is mapped to 0.
+    """
+    missing = missing_share(shares, sigma)
+    if missing == 1:
+        return Finding("undetermined", ENDS, ENDS, 0.5, missing, binary=True)
+    seen = {float(value): float(shares[place]) for value, place in ((0, FALSE_BIN), (1, TRUE_BIN))}
+    mode = max(seen, key=seen.__getitem__)
+    top = min(seen[mode] / (1 - missing), 1.0)
+    if not (top > MODE and seen[mode] > max(Z * sigma, LEAST_MASS)):
+        return Finding("integers", ENDS, ENDS, 0.5, missing, binary=True)
+    return Finding("integers", ENDS, ENDS, mode, missing, square=max((1 - top) / 3, LEAST_SQUARE), binary=True)

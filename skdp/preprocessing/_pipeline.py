@@ -7,12 +7,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp._files._suffixes import imported
+from skdp.preprocessing._base import lazily, public_row
 from skdp.preprocessing._column_kinds import Indicators
 from skdp.preprocessing._columns import SchemaColumns
-from skdp.preprocessing._lazily import lazily, public_row
 from skdp.preprocessing._scaling import RowNormClipper
-from skdp.preprocessing._schema import Schema
-from skdp.preprocessing._treatment import TreatmentSchema
+from skdp.preprocessing._schema import Schema, TreatmentSchema
 
 
 @lazily

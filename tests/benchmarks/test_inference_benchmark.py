@@ -8,7 +8,7 @@ import pytest
 from benchmarks import inference
 from benchmarks.__main__ import main
 from skdp.preprocessing import Schema, from_schema
-from skdp.preprocessing._treatment import TreatmentSchema
+from skdp.preprocessing._schema import TreatmentSchema
 
 
 @pytest.mark.parametrize("design", inference.DESIGNS)

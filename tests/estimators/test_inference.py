@@ -21,7 +21,7 @@ import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.inspection import CoefficientDisplay
 from skdp.preprocessing import Schema, from_schema
-from skdp.preprocessing._treatment import TreatmentSchema
+from skdp.preprocessing._schema import TreatmentSchema
 from skdp.privacy import PrivacyLedger
 from skdp.privacy.errors import LowSignalWarning
 from skdp.solvers import InferenceDescent

@@ -9,9 +9,8 @@ import pytest
 from skdp.preprocessing._column_kinds import Category, LearnedScale, Number
 from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
 from skdp.preprocessing._learning import Learned
-from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves
+from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves, place_truths
 from skdp.preprocessing._parts import Shares
-from skdp.preprocessing._truth_rule import place_truths
 from skdp.privacy.queries.column_histograms import BUCKETS, EVEN_BINS, NUMBER_BINS, FineBins, integers_between, octave_bins
 
 N = 20_000
