@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_consistent_length, validate_data
 from skdp._extra_facts import NO_EXTRA, ExtraFacts
 from skdp._label_types import otherwise_spelt, sorted_labels, told_apart, type_mismatch
 from skdp._table_types import as_table
+from skdp._validation import first_of
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import silent, warn
 
@@ -42,7 +43,6 @@ CLUSTER = (
     "the records were read by {n_workers} worker(s) of a Dask cluster: these, the scheduler, their disks, logs and network are "
     "trusted. Which machine computes a partition does not depend on the records"
 )
-MOST_NAMED = 10  # largest number of columns that a message lists
 MISSING = (
     ' Fill missing values with a public constant ("fill" in a schema) or give them a category of their own; an imputer that is '
     'fitted on the records leaks. A data frame with schema="learn" may have gaps.'
@@ -638,9 +638,8 @@ def columns_with_gaps(X: Any) -> str:
     if not (gaps := gaps_in(X)):
         return ""
     names = _column_names(X)
-    named = ", ".join(repr(names[place] if names else place) for place in gaps[:MOST_NAMED])
-    more, number = f" and {len(gaps) - MOST_NAMED} more" if len(gaps) > MOST_NAMED else "", "" if names else ", counted from 0"
-    return f" Columns with missing or infinite values: {named}{more}{number}."
+    listed, more = first_of([repr(names[place] if names else place) for place in gaps])
+    return f" Columns with missing or infinite values: {', '.join(listed)}{more}{'' if names else ', counted from 0'}."
 
 
 def _numbers_of(table: Any, place: int) -> np.ndarray:

@@ -11,14 +11,40 @@ from skdp._label_types import same_label
 from skdp.privacy.budget import to_float
 from skdp.privacy.errors import shown, warn
 
+__all__ = [
+    "LARGEST",
+    "SMALLEST",
+    "check_bounds",
+    "check_class_weight",
+    "check_classes",
+    "check_feature_bounds",
+    "check_integer",
+    "check_number",
+    "check_random_state",
+    "check_scale",
+    "column_labels",
+    "first_of",
+    "refuse_hiding",
+    "shown",
+    "warn_of_two_numbers",
+]
+
 # Smallest and largest norm, weight or bound that a parameter may have. Within this range, squares and products of a few such
 # numbers neither overflow float64 nor become subnormal.
 SMALLEST, LARGEST = 1e-50, 1e50
+
+MOST_NAMED = 10  # largest number of columns, or of other things, that a message lists
 
 BOUNDS = (
     "expected a positive number B for |x| <= B, a pair (low, high) for all columns, one pair per column, or a dict from column "
     "name to a number or a pair; always low < high, numbers up to 1e50"
 )
+
+
+def first_of(items: Sequence[Any], what: str = "") -> tuple[list[Any], str]:
+    """Return the items that a message lists, and how many more there are, as text."""
+    more = f" and {len(items) - MOST_NAMED} more{what}" if len(items) > MOST_NAMED else ""
+    return list(items[:MOST_NAMED]), more
 
 
 def refuse_hiding(owner: object, name: str) -> None:

@@ -79,7 +79,10 @@ def settings(words: Iterable[str]) -> dict[str, Any]:
             raise ValueError(f"--set {word!r}; expected name=value, such as alpha=0.001.")
         if name in ELSEWHERE or name in given:
             raise ValueError(f"--set {word!r}: {name} is set by {ELSEWHERE.get(name, 'another --set')}; expected it only there.")
-        given[name] = _value(text)
+        try:
+            given[name] = json.loads(text)
+        except (ValueError, RecursionError):
+            given[name] = text
     return given
 
 
@@ -156,7 +159,9 @@ def _estimator_class(facts: Schema | RawTable, name: str | None) -> Any:
     if facts.target is None:
         raise ValueError("The schema has no target; expected the name of the column to predict.")
     name = name or "tabular"
-    named = ESTIMATORS.get(name) or {is_labels: kind for is_labels, kind in _all_classes() if kind.__name__ == name}
+    named = ESTIMATORS.get(name) or {
+        is_labels: kind for kinds in ESTIMATORS.values() for is_labels, kind in kinds.items() if kind.__name__ == name
+    }
     if not named:
         raise ValueError(f"estimator={name!r}; expected one of {list(ESTIMATORS)}.")
     if labels not in named:
@@ -195,10 +200,6 @@ def _check_needed(kind: Any, given: dict[str, Any], bounded: bool) -> None:
         raise ValueError(f"{kind.__name__} needs --set {needed}=NUMBER: {meaning}; expected one from public knowledge.")
 
 
-def _all_classes() -> list[tuple[bool, Any]]:
-    return [pair for kinds in ESTIMATORS.values() for pair in kinds.items()]
-
-
 def _solver(name: str, given: dict[str, Any], kind: Any) -> dict[str, Any]:
     """Return the name of the solver, or a solver object if parameters of the solver are given; {} if there is no choice."""
     nested = [parameter for parameter in given if parameter.startswith("solver__")]
@@ -222,10 +223,3 @@ def _spelt(given: dict[str, Any], facts: Schema | RawTable) -> dict[str, Any]:
         return given
     labels = {str(label): label for label in facts.classes}
     return {**given, "class_weight": {labels.get(label, label): weight for label, weight in weights.items()}}
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

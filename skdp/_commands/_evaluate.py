@@ -9,7 +9,7 @@ from typing import Any
 
 from skdp import metrics as private_metrics
 from skdp._commands._fitted import columns_of, part_of, read_model, records_of
-from skdp._commands._raw import RawTable, targets_of
+from skdp._commands._raw import RawTable
 from skdp._commands._records import charged, held_out_records, ledger_of, public_facts, read_in_words, with_targets
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
@@ -125,7 +125,7 @@ def _test_records(
     print(read_in_words(table, n_read, n_labelled, len(frame), "scores"))
     if test is None:
         print(NEW_RECORDS)
-    return records_of(fitted, table, frame, names), targets_of(table, frame.copy(), facts)
+    return records_of(fitted, table, frame, names), facts.targets(table, frame.copy())
 
 
 def _bounds(text: str) -> tuple[float, float]:

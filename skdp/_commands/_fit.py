@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from skdp._commands._estimator_names import check, unfitted
 from skdp._commands._estimator_names import settings as read_settings
 from skdp._commands._messages import of_error
-from skdp._commands._raw import RawTable, content_of, raw_in_partitions, read_raw, warn_of_alike
+from skdp._commands._raw import RawTable, content_of, raw_in_partitions, warn_of_alike
 from skdp._commands._records import (
     Labelled,
     charged,
@@ -102,10 +102,14 @@ def fit(
     files = None if raw is None or not table.is_dir() else raw_in_partitions(table, raw, raw.reader.names)
     check(pipeline, files or (facts if raw is None else raw.shape(table, 1000)))
     model_content(pipeline, model)  # which refuses what the file could not hold, before the charge
-    data = None if table.is_dir() else _records(table, facts, raw, test, form, drop_missing_target)
+    data = None if table.is_dir() else read_labelled(table, facts, test, form, drop_missing=bool(drop_missing_target))
     X, y = (files or in_partitions(table, facts), None) if data is None else (data.X, data.y)
     content = content if raw is None else raw.stated
-    print(_read(table, data, X), file=Forgiving(sys.stdout))
+    if data is None:
+        read = f"Read {table}: number of records {X.n_samples}."
+    else:
+        read = read_in_words(table, data.n_read, len(data.y) + len(data.y_test), len(data.y), "fit")
+    print(read, file=Forgiving(sys.stdout))
     if raw is not None:
         labels = _labels(raw, data)
         print(raw.said(labels), file=Forgiving(sys.stderr))
@@ -128,22 +132,6 @@ def fit(
     print(statement if show_report else _guarantee(statement, report))
     if test is not None and data is not None:
         print(scores(pipeline, data.X_test, data.y_test))
-
-
-def _records(
-    table: Path, facts: Schema, raw: RawTable | None, test: str | None, form: TextFormat, drop_missing: bool | None
-) -> Labelled:
-    """Return the records of a file."""
-    if raw is None:
-        return read_labelled(table, facts, test, form, drop_missing=bool(drop_missing))
-    return read_raw(table, raw, test, form, drop_missing=bool(drop_missing))
-
-
-def _read(table: Path, data: Labelled | None, X: Any) -> str:
-    """Return how many records were read, which is public."""
-    if data is None:
-        return f"Read {table}: number of records {X.n_samples}."
-    return read_in_words(table, data.n_read, len(data.y) + len(data.y_test), len(data.y), "fit")
 
 
 def _labels(raw: RawTable, data: Labelled | None) -> list[str] | None:

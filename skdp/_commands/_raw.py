@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from skdp._commands._records import Labelled, held_out_records, with_targets
 from skdp._files._suffixes import imported
 from skdp._files._tables import TextFormat, column_names, column_types, is_parquet, missing_cells, no_column, to_numbers
 from skdp._table_types import TypedColumns
@@ -24,11 +23,8 @@ __all__ = [
     "RawFiles",
     "RawTable",
     "check_complete",
-    "check_few",
     "content_of",
     "raw_in_partitions",
-    "read_raw",
-    "targets_of",
     "warn_of_alike",
 ]
 
@@ -172,6 +168,31 @@ class RawTable:
             types = column_types(table) if "learn" in self.columns.values() else {}
         return TypedColumns({name: types.get(name, np.dtype(object)) for name in names}, n_samples)  # "either" needs no type
 
+    def targets(self, table: Path, frame: Any) -> np.ndarray:
+        """Return the targets of some records as numbers, or as labels, zeros without target; errors quote no data."""
+        name = self.target
+        if name is None:
+            return np.zeros(len(frame))
+        if not self.labelled:
+            if not to_numbers(frame, name) or frame[name].isna().any():
+                raise ValueError(
+                    f"{table}: the target {name!r} has values that are missing or not finite; expected a number in every record, "
+                    "or --task classification, and an --estimator for labels. --drop-missing-target leaves records without "
+                    "target out; --decimal , and --thousands . read a number such as 1.805,39."
+                )
+            return np.asarray(frame[name])
+        if self.classes is not None:
+            return Schema({}, name, self.classes).labels(frame[name])
+        texts = [spelling(cell) or "" for cell in frame[name]]
+        if "" in texts or missing_cells(frame[name]).any():
+            raise ValueError(
+                f"{table}: the target {name!r} is missing in some records; expected a label in every record. "
+                "--drop-missing-target leaves the others out, and takes the number that remains for public; --classes states a "
+                "label such as NA."
+            )
+        check_few(table, name, set(texts))
+        return np.array(texts, dtype=str)
+
 
 def check_complete(content: Any, target: str | None, classes: str | None, task: str | None) -> None:
     """Raise ValueError for options that say anything else of the target than a complete schema says.
@@ -201,64 +222,6 @@ def _of_target(stated: Mapping[str, Any]) -> str:
     """Return what a schema says of the target, as text."""
     found = {key: stated[key] for key in ("target", "classes", "target_bounds") if stated.get(key)}
     return ", ".join(f"{key} = {value!r}" for key, value in found.items()) or "no target"
-
-
-def read_raw(table: Path, raw: RawTable, test: str | None, form: TextFormat, *, drop_missing: bool = False) -> Labelled:
-    """Read a table, and split off test records.
-
-    Parameters
-    ----------
-    table : Path
-        Records.
-    raw : RawTable
-        What is public about them.
-    test : str or None
-        Share of the records, or ``column=value``.
-    form : TextFormat
-        How a text is written.
-    drop_missing : bool, default=False
-        Whether records without target are left out.
-
-    Returns
-    -------
-    Labelled
-        Both parts; without target, y is empty.
-
-    Raises
-    ------
-    ValueError
-        If the table cannot be read, or has targets that are missing or no numbers; the message quotes no data.
-    """
-    frame = raw.reader.read(table, form)
-    n_read = len(frame)
-    if drop_missing and raw.target is not None:
-        frame = with_targets(table, frame, raw.target, raw.classes)
-    held_out = held_out_records(table, frame, test)
-    y = np.zeros(len(frame)) if raw.target is None else targets_of(table, frame, raw)
-    return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out], n_read)
-
-
-def targets_of(table: Path, frame: Any, raw: RawTable) -> np.ndarray:
-    """Return the targets of some records as numbers, or as labels; errors quote no data."""
-    name = str(raw.target)
-    if not raw.labelled:
-        if not to_numbers(frame, name) or frame[name].isna().any():
-            raise ValueError(
-                f"{table}: the target {name!r} has values that are missing or not finite; expected a number in every record, or "
-                "--task classification, and an --estimator for labels. --drop-missing-target leaves records without target out; "
-                "--decimal , and --thousands . read a number such as 1.805,39."
-            )
-        return np.asarray(frame[name])
-    if raw.classes is not None:
-        return Schema({}, name, raw.classes).labels(frame[name])
-    texts = [spelling(cell) or "" for cell in frame[name]]
-    if "" in texts or missing_cells(frame[name]).any():
-        raise ValueError(
-            f"{table}: the target {name!r} is missing in some records; expected a label in every record. --drop-missing-target "
-            "leaves the others out, and takes the number that remains for public; --classes states a label such as NA."
-        )
-    check_few(table, name, set(texts))
-    return np.array(texts, dtype=str)
 
 
 def warn_of_alike(target: str, labels: Sequence[str]) -> None:
@@ -341,7 +304,7 @@ class RawFiles:
 
     def _targets(self, y: Any) -> Any:
         name = str(self._raw.target)
-        targets = targets_of(self._table, imported("pandas").DataFrame({name: y}), self._raw)
+        targets = self._raw.targets(self._table, imported("pandas").DataFrame({name: y}))
         if self._raw.labelled and self._raw.classes is None:
             self._labels.update(targets.tolist())
             check_few(self._table, name, self._labels)

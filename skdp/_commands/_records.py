@@ -35,16 +35,14 @@ class Labelled:
     n_read: int = 0
 
 
-def read_labelled(
-    table: Path, facts: Schema, test: str | None, form: TextFormat = CSV, *, drop_missing: bool = False
-) -> Labelled:
-    """Read the columns and the target of a schema, and split off test records.
+def read_labelled(table: Path, facts: Any, test: str | None, form: TextFormat = CSV, *, drop_missing: bool = False) -> Labelled:
+    """Read the columns and the target of a table, and split off test records.
 
     Parameters
     ----------
     table : Path
         Records.
-    facts : Schema
+    facts : Schema or RawTable
         What is public about them.
     test : str or None
         Share of the records, or ``column=value``.
@@ -56,24 +54,26 @@ def read_labelled(
     Returns
     -------
     Labelled
-        Both parts.
+        Both parts; without target, y is zeros.
 
     Raises
     ------
     ValueError
         If table, schema and test do not fit together; the message quotes no data.
     """
-    _check_target(facts)
     column_for_test(test)
-    frame = SchemaColumns.of(facts).read(table, form)
-    if facts.target not in frame.columns:
-        raise _without_target(table, facts, list(frame.columns))
+    if complete := isinstance(facts, Schema):
+        _check_target(facts)
+    frame = (SchemaColumns.of(facts) if complete else facts.reader).read(table, form)
     n_read = len(frame)
-    if drop_missing:
-        frame = with_targets(table, frame, str(facts.target), facts.classes)
-    read_target(table, frame, facts)
+    if facts.target is not None:
+        if facts.target not in frame.columns:
+            raise _without_target(table, facts, list(frame.columns))
+        frame = with_targets(table, frame, facts.target, facts.classes) if drop_missing else frame
+    if complete:
+        read_target(table, frame, facts)
     held_out = held_out_records(table, frame, test)
-    y = frame[facts.target].to_numpy()
+    y = frame[facts.target].to_numpy() if complete else facts.targets(table, frame)
     return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out], n_read)
 
 

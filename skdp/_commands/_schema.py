@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp._commands._raw import RawTable, content_of, raw_in_partitions, read_raw
-from skdp._commands._records import charged, check_options_of_folder, ledger_of
+from skdp._commands._raw import RawTable, content_of, raw_in_partitions
+from skdp._commands._records import charged, check_options_of_folder, ledger_of, read_labelled
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
 from skdp._files._tables import TextFormat, column_kinds, no_column
@@ -146,7 +146,7 @@ def _records(
         check_options_of_folder(table, None, None, drop_missing)
         files = raw_in_partitions(table, raw, names)
         return files, None, lambda: files.source.labels  # type: ignore[attr-defined]
-    data = read_raw(table, raw, None, form, drop_missing=drop_missing)
+    data = read_labelled(table, raw, None, form, drop_missing=drop_missing)
     return data.X[names], data.y, lambda: np.unique(data.y).tolist()
 
 

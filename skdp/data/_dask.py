@@ -40,7 +40,8 @@ class DaskParts:
                 "the same partitions: fit(ddf[columns], ddf['y'])."
             )
         self.names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-        self.n_samples = _number(X.shape[0])
+        # known without computing anything
+        self.n_samples = int(X.shape[0]) if isinstance(X.shape[0], (int, np.integer)) else None
         self.n_features: int | None = int(X.shape[1])
         self.dtype = getattr(X, "dtype", None)
         self.target_dtype = getattr(y, "dtype", None)
@@ -132,8 +133,3 @@ def _matching(X: Any, y: Any) -> tuple[list[Any], list[Any]]:
 def _as_cut(X: Any) -> list[Any]:
     """Return a delayed object per partition of the graph that the user wrote, which still reads no other columns."""
     return list(X.simplify().to_delayed(optimize_graph=False)) if hasattr(X, "simplify") else delayed_parts(X)
-
-
-def _number(length: Any) -> int | None:
-    """Return a number of records that is known without computing anything."""
-    return int(length) if isinstance(length, (int, np.integer)) else None

@@ -79,12 +79,15 @@ class ParquetFiles:
                     "columns=[...] takes those that they have in common."
                 )
         categorical = {name for _, metadata in found for name in _categorical(metadata)}
-        self.types = {n: "category" if n in categorical else _type_of(n, kinds[n], schema) for n in listed}
+        stated = {} if schema is None else {name: column.dtype for name, column in schema.columns.items()}
+        # the types in all frames that are read, whatever the records: those of the files, or of the schema
+        self.types = {n: "category" if n in categorical else stated.get(n, str(kinds[n])) for n in listed}
         self._numeric = schema is None and all(_is_number(kinds[name]) for name in listed)
         self._dtype = np.dtype(dtype or ("float32" if all(str(kinds[name]) == "float" for name in listed) else "float64"))
         self._files = [file for file, _ in found]
         self.n_samples: int | None = sum(self._check_groups(file, metadata, kinds) for file, metadata in found)
-        self.placing = _placing(self._files)
+        names = dict.fromkeys(name for file in self._files for name in file.constants)
+        self.placing = tuple(name for name in names if len({repr(file.constants.get(name)) for file in self._files}) > 1)
         of_folders = f"; folders by {', '.join(map(repr, self.placing))} give the records their places" if self.placing else ""
         self.description = f"Parquet, number of files {len(found)}{of_folders}"
 
@@ -342,12 +345,6 @@ def _kinds(place: str, file: File, metadata: Any, dataset: Any) -> dict[str, Any
     return found | {name: _plain(dataset.schema.field(name).type) for name in file.constants}
 
 
-def _type_of(name: str, kind: Any, schema: Schema | None) -> str:
-    """Return the type of a column in all frames that are read, whatever the records: that of the files, or of the schema."""
-    facts = None if schema is None else schema.columns.get(name)
-    return str(kind) if facts is None else facts.dtype
-
-
 def _categorical(metadata: Any) -> list[str]:
     """Return the columns of a file that are categorical in pandas, or a dictionary of values."""
     schema = metadata.schema.to_arrow_schema()
@@ -373,9 +370,3 @@ def _is_number(kind: Any) -> bool:
         return np.dtype(kind.to_pandas_dtype()).kind in NUMBERS
     except (NotImplementedError, TypeError):
         return False
-
-
-def _placing(files: Sequence[File]) -> tuple[str, ...]:
-    """Return the columns whose values differ by folder."""
-    names = list(dict.fromkeys(name for file in files for name in file.constants))
-    return tuple(name for name in names if len({repr(file.constants.get(name)) for file in files}) > 1)

@@ -174,7 +174,7 @@ class Learning:
                 "are learned; expected a larger epsilon, a smaller delta, or a full schema."
             )
         left = math.sqrt(mu**2 - of_fit**2) * (1 - SLACK) if budget.private else math.inf
-        plan = LearningPlan.make(facts.n_samples, facts.are_text, target, budget, left, facts.truths, facts.codes, _robust(task))
+        plan = LearningPlan.make(facts, target, budget, left, _robust(task))
         return cls(task, facts, budget, plan, rest)
 
     def likely_plans(self) -> Iterator[Plan]:
@@ -274,7 +274,7 @@ class Learning:
                 result = inner.released(fit, table)
             attributes = inner.attributes(fit, result, given)
         task.estimator._attributed(attributes, inner.contradictions(fit.plan, result, fit.facts))
-        warn_of_unlearned(learned, self.plan, self.facts.texts)
+        warn_of_unlearned(learned, self.plan)
         return task.estimator
 
     def _columns(self, facts: Facts, schema: Schema, learned: Learned) -> dict[str, Any]:

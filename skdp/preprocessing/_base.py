@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
-from skdp._data_validation import read_features
+from skdp._data_validation import quoting_no_data, read_features
 from skdp._files._suffixes import imported
 from skdp._table_types import as_frame, is_dask, is_lazy
 from skdp.privacy.errors import silent
 
-__all__ = ["StatelessTransformer", "lazily", "public_row"]
+__all__ = ["CellTransformer", "StatelessTransformer", "lazily", "public_row"]
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -148,3 +148,22 @@ class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
     @abstractmethod
     def _transformed(self, X: Any) -> Any:
         """Return the mapped rows of a checked table."""
+
+
+class CellTransformer(StatelessTransformer):
+    """Base of those that take columns of any type, cell by cell."""
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: text and missing values are allowed, sparse tables are not."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _read(self, X: Any, reset: bool) -> Any:
+        return quoting_no_data(X, lambda: self._cells(X, reset))
+
+    @abstractmethod
+    def _cells(self, X: Any, reset: bool) -> np.ndarray:
+        """Return the cells; errors may quote data."""

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from skdp._data_validation import quoting_no_data
 from skdp._validation import shown
-from skdp.preprocessing._base import StatelessTransformer
+from skdp.preprocessing._base import CellTransformer
 
 # Largest integer that float64 represents exactly, as all smaller ones. A missing value elsewhere can convert a column of integers
 # to floats, which would change larger integers; they are spelt without this conversion only up to here.
@@ -17,7 +16,7 @@ LARGEST_INTEGER = 2**53
 UNLIKE = {str, type(None), int, float}  # of these, equal cells have the same spelling; 1 and True are equal and have not
 
 
-class KnownCategories(StatelessTransformer):
+class KnownCategories(CellTransformer):
     """Replace each value that is not among the public categories of its column by one more category.
 
     With a subsequent ``OneHotEncoder(categories=...)``, the columns depend on public knowledge only. An encoder that is fitted on
@@ -64,17 +63,6 @@ class KnownCategories(StatelessTransformer):
     def __init__(self, categories: Any = None, *, other: str | list[str] = "other") -> None:
         self.categories = categories
         self.other = other
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: text and missing values are allowed, sparse tables are not."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
-
-    def _read(self, X: Any, reset: bool) -> Any:
-        return quoting_no_data(X, lambda: self._cells(X, reset))
 
     def _cells(self, X: Any, reset: bool) -> np.ndarray:
         """Return the cells as objects with the types of their columns: a common type of all columns would turn True into 1."""

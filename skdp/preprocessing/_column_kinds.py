@@ -524,12 +524,12 @@ class Number(Column):
     def _logarithms(self, values: np.ndarray) -> np.ndarray:
         """Return logarithms of numbers, of which those of the core are in [-1, 1]."""
         learned = self._known
-        low, high = _signed_logarithm(np.array(learned.core), learned.logarithm)
-        places = _signed_logarithm(np.clip(values, *self.bounds), learned.logarithm)
+        low, high = signed_log(np.array(learned.core) / learned.logarithm)
+        places = signed_log(np.clip(values, *self.bounds) / learned.logarithm)
         return np.clip((2 * places - low - high) / max(float(high - low), math.ulp(0.0)), -FURTHEST, FURTHEST)
 
     def _on_scale(self, values: np.ndarray) -> np.ndarray:
-        return _signed_logarithm(values, self._known.unit) if self.scale == "log" else values
+        return signed_log(values / self._known.unit) if self.scale == "log" else values
 
 
 @dataclass(frozen=True)
@@ -799,10 +799,6 @@ def _check_flags(where: str, flags: Mapping[str, Any]) -> None:
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise ValueError(f"{where}: {name}={shown(flag)}; expected true or false.")
-
-
-def _signed_logarithm(values: np.ndarray, unit: float) -> np.ndarray:
-    return np.copysign(np.log1p(np.abs(values / unit)), values)
 
 
 def _logarithm(bound: float) -> float:

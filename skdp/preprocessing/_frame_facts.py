@@ -14,7 +14,7 @@ import numpy as np
 from skdp._data_validation import quoting_no_data
 from skdp._files._suffixes import imported
 from skdp._table_types import is_lazy
-from skdp._validation import column_labels, shown
+from skdp._validation import column_labels, first_of, shown
 from skdp.preprocessing._cells import (
     bucket_cells,
     column_values,
@@ -38,7 +38,17 @@ from skdp.preprocessing._schema import (
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.errors import TableWarning, warn
 
-MOST_NAMED = 10  # largest number of columns that a message lists
+__all__ = [
+    "SHORT",
+    "FrameFacts",
+    "framed",
+    "leaves_to_learn",
+    "typed_columns",
+    "warn_of_ids",
+    "warn_of_left_out",
+    "warn_of_types",
+]
+
 # Names of ids, as tables have them: whole words, or the last word of a name.
 ID = re.compile(
     r"(?i:(^|[_\W])(id|uuid|guid|rowid)$|^unnamed: 0$)|[a-z](Id|ID)$"
@@ -242,7 +252,8 @@ def warn_of_types(schema: Schema, X: Any, looking: bool = False) -> None:
             UserWarning,
         )
     numbers = {name: dtype for name, dtype in types.items() if is_number(dtype) and is_date(dtype) != typed[name].dates}
-    if others := {name: dtype for name, dtype in numbers.items() if is_date(dtype) or not (looking and _is_missing(X[name]))}:
+    empty = {name for name in numbers if looking and not is_date(numbers[name]) and np.isnan(number_cells(X[name])).all()}
+    if others := {name: dtype for name, dtype in numbers.items() if name not in empty}:
         warn(
             f"The columns {others} held dates in the fit and do not here, or dates here and not in the fit, by their types. "
             "Dates are taken for seconds since 1970. Use the types of the fit, such as from pandas.to_datetime(X[name]).",
@@ -266,9 +277,9 @@ def warn_of_left_out(described: Any, X: Any) -> None:
     names = [*(X.columns if hasattr(X, "columns") else getattr(X, "names", None) or ())]
     known = {*columns, content.get("target"), *(name for key in columns for name in matching(str(key), map(str, names)))}
     if left := [name for name in names if name not in known]:
-        more = f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
+        named, more = first_of(left)
         warn(
-            f'schema has the key "columns", so that it describes all columns, and leaves out {left[:MOST_NAMED]}{more} of X: the '
+            f'schema has the key "columns", so that it describes all columns, and leaves out {named}{more} of X: the '
             'model does not use them. Use an entry for each, which "ignore" may be; or the dict of columns alone as schema, '
             "with which the others are learned.",
             TableWarning,
@@ -298,9 +309,9 @@ def warn_of_ids(described: Any, X: Any, bounded: Any = None) -> None:
         if name not in known and ID.search(name) and not (is_truth(dtype) or is_date(dtype) or read_as_text(dtype))
     ]
     if ids:
-        more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
+        named, more = first_of(ids)
         warn(
-            f"The columns {ids[:MOST_NAMED]}{more} have names of ids. What tells records apart helps no model, "
+            f"The columns {named}{more} have names of ids. What tells records apart helps no model, "
             f'and lowers the signal of the others. Use "ignore" for them in the schema, {{{ids[0]!r}: "ignore"}}, or X '
             'without them; an entry such as "number" or "category" says that it is no id. If a person has several records, the '
             "guarantee is for one of them.",
@@ -317,10 +328,6 @@ def _types(X: Any) -> dict[str, Any]:
     if source is not None or names is None or dtypes is None:
         return dict(source or {})
     return {name: dtype for name, dtype in zip(names, dtypes, strict=True) if isinstance(name, str)}
-
-
-def _is_missing(column: Any) -> bool:
-    return bool(np.isnan(number_cells(column)).all())
 
 
 def _is_text(dtype: Any) -> bool:

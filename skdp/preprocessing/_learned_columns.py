@@ -1,6 +1,5 @@
 """Map cells by the facts of a learned schema: numbers around a centre, and spellings by hash bucket."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,11 +7,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data_validation import keep_names, quoting_no_data
 from skdp._validation import column_labels
-from skdp.preprocessing._base import StatelessTransformer
+from skdp.preprocessing._base import CellTransformer
 from skdp.preprocessing._cells import columns_of
 
+__all__ = ["ColumnMap"]
 
-class ColumnMap(StatelessTransformer):
+
+class ColumnMap(CellTransformer):
     """Map each cell of a frame to a block of columns, by the public facts of its column.
 
     Parameters
@@ -27,14 +28,6 @@ class ColumnMap(StatelessTransformer):
         self.facts = facts
         self.separator = separator
 
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: text and missing values are allowed, sparse tables are not."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
-
     def fit(self, X: Any, y: Any = None) -> Any:
         """Store the number and the names of the columns; no cell is read."""
         quoting_no_data(X, lambda: self._named(X, reset=True))
@@ -48,9 +41,6 @@ class ColumnMap(StatelessTransformer):
         pairs = zip(names, self.facts, strict=True)
         found = [f"{name}{self.separator}{part}" if part else name for name, facts in pairs for part in facts.parts]
         return np.array(found, dtype=object)
-
-    def _read(self, X: Any, reset: bool) -> Any:
-        return quoting_no_data(X, lambda: self._cells(X, reset))
 
     def _cells(self, X: Any, reset: bool) -> np.ndarray:
         self._named(X, reset)
@@ -69,27 +59,3 @@ class ColumnMap(StatelessTransformer):
     def _transformed(self, X: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):  # a warning would reveal a cell
             return np.hstack([facts.map(X[:, place]) for place, facts in enumerate(self.facts)])
-
-
-def separator_of(columns: Mapping[str, Any]) -> str:
-    """Return the fewest underscores that give no feature of a learned column the name of a column, or of a given category.
-
-    Whether a fit that has learned its columns can name its features must not depend on what was learned.
-
-    Parameters
-    ----------
-    columns : dict
-        All columns of a schema, by name.
-
-    Returns
-    -------
-    str
-        One underscore, as a rule.
-    """
-    learned = {name: facts.parts for name, facts in columns.items() if not facts.plain}
-    given = {name: facts.parts for name, facts in columns.items() if facts.plain}
-    taken = {*columns, *(f"{name}_{part}" for name, parts in given.items() for part in parts if part)}
-    separator = "_"
-    while any(f"{name}{separator}{part}" in taken for name, parts in learned.items() for part in parts if part):
-        separator += "_"
-    return separator

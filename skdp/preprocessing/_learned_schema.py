@@ -260,14 +260,12 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         learned = learn(oracle.ask, plan)
         oracle.finish()
         self._commit(self._attributes(facts, learned, statement))
-        warn_of_unlearned(learned, plan, facts.texts)
+        warn_of_unlearned(learned, plan)
         return self
 
     def _plan(self, facts: FrameFacts) -> LearningPlan:
         budget = Budget.from_parameters(self.epsilon, self.delta, self.adjacency, facts.n_samples)
-        return LearningPlan.make(
-            facts.n_samples, facts.are_text, bool(self.learn_target), budget, truths=facts.truths, codes=facts.codes
-        )
+        return LearningPlan.make(facts, bool(self.learn_target), budget)
 
     def _report(
         self,

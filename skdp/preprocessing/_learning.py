@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._validation import first_of
 from skdp.preprocessing._column_kinds import Category, Column
 from skdp.preprocessing._fine_rule import ends_in_few_bins, may_be_integers, refine
 from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves, place_truths, text_share
@@ -41,7 +42,6 @@ THIRD = 0.1
 # A choice: at most three octaves. Those of counts from 1 on, and of prices of houses, are more, and their length is about the
 # spread.
 APART = 0.1
-MOST_NAMED = 10  # largest number of columns that a message lists
 FULL, PART, HARDLY = 120, 50, 30
 # Released shares of the cells of a column above which a warning says that they are not read: text among numbers; missing cells of
 # text that is learned as numbers, of which most may be empty; and cells of no common category, as most of free text are. Choices.
@@ -105,39 +105,23 @@ class LearningPlan(ReleasePlan):
 
     Parameters
     ----------
-    are_text : dict
-        For each column that is learned, whether it is text, by name; None if each cell is a number or text.
+    facts : FrameFacts
+        What is public about the frame.
     target : bool
         Whether the range of the target is learned.
     mu : float
         Gaussian-DP parameter of all releases together; inf without noise.
-    truths : frozenset of str, default=frozenset()
-        Columns whose cells are true, false or missing, by their types.
-    codes : frozenset of str, default=frozenset()
-        Columns of which the user says that they are categories, which are codes as a rule.
     robust : bool, default=False
         Whether targets that are far from most others are outliers, and not in their range.
     """
 
-    are_text: Mapping[str, bool | None]
+    facts: Any
     target: bool
     mu: float
-    truths: frozenset[str] = frozenset()
-    codes: frozenset[str] = frozenset()
     robust: bool = False
 
     @classmethod
-    def make(
-        cls,
-        n_samples: int,
-        are_text: Mapping[str, bool | None],
-        target: bool,
-        budget: Budget,
-        mu: float | None = None,
-        truths: frozenset[str] = frozenset(),
-        codes: frozenset[str] = frozenset(),
-        robust: bool = False,
-    ) -> "LearningPlan":
+    def make(cls, facts: Any, target: bool, budget: Budget, mu: float | None = None, robust: bool = False) -> "LearningPlan":
         """Plan the releases; raise an error for noise that random bits cannot resolve, before any data is read.
 
         They spend the whole budget, or ``mu`` where another part of a fit spends the rest.
@@ -148,8 +132,9 @@ class LearningPlan(ReleasePlan):
         """
         if budget.delta == 0:
             raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
+        are_text = facts.are_text
         query = ColumnHistograms(tuple(are_text.values()), target)
-        n_numbers = sum(not text for text in are_text.values()) - len(truths)
+        n_numbers = sum(not text for text in are_text.values()) - len(facts.truths)
         of_numbers = contribution(n_numbers, target)
         weights = [contribution(len(are_text), target), of_numbers, of_numbers * math.sqrt(THIRD)]
         releases = [Release(ColumnHistograms, Gaussian(math.hypot(*weights) / weights[0]), query.clip_norm, query.size)]
@@ -158,15 +143,13 @@ class LearningPlan(ReleasePlan):
         schedule = Schedule(tuple((1, release) for release in releases))
         mu = gaussian_mu(budget.epsilon, budget.delta) if mu is None else mu
         plan = cls(
-            are_text,
+            facts,
             target,
             mu,
-            truths,
-            codes,
             robust,
             schedule=schedule,
             budget=budget,
-            n_samples=n_samples,
+            n_samples=facts.n_samples,
             scale=math.sqrt(Composition.of(schedule, budget.adjacency).full) / mu,
             default_size=(n_numbers + target) * (EVEN_BINS + WIDEST_INTEGERS + 1),
         )
@@ -184,7 +167,7 @@ class LearningPlan(ReleasePlan):
         """The s of a fit with `USUAL_SHARE` for the columns, whose columns are learned as well as these."""
         if not self.budget.private:
             return math.inf
-        d = contribution(len(self.are_text), self.target)
+        d = contribution(len(self.facts.are_text), self.target)
         k = ColumnHistograms.relative_sensitivity[self.budget.adjacency]
         return self.mu * self.n_samples / (k * d * math.sqrt(USUAL_SHARE))
 
@@ -229,23 +212,23 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
     Learned
         What the releases tell.
     """
-    query = ColumnHistograms(tuple(plan.are_text.values()), plan.target)
+    query = ColumnHistograms(tuple(plan.facts.are_text.values()), plan.target)
     shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
     columns: dict[str, Finding | tuple[Category, float]] = {}
-    by_column = dict(zip(plan.are_text, shares, strict=False))
-    for name, text in plan.are_text.items():
-        if name in plan.codes:
+    by_column = dict(zip(plan.facts.are_text, shares, strict=False))
+    for name, text in plan.facts.are_text.items():
+        if name in plan.facts.codes:
             columns[name] = common_buckets(by_column[name], sigma, codes=True)
         else:
-            columns[name] = (place_truths if name in plan.truths else RULES[text])(by_column[name], sigma)
+            columns[name] = (place_truths if name in plan.facts.truths else RULES[text])(by_column[name], sigma)
     counted = {name: _counted(found, by_column[name], sigma) for name, found in columns.items()}
-    texts = {name: text_share(by_column[name], sigma) for name, text in plan.are_text.items() if text is None}
+    texts = {name: text_share(by_column[name], sigma) for name, text in plan.facts.are_text.items() if text is None}
     target = None
     if plan.target:
         target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True, robust=plan.robust)
     if len(plan.schedule) == 1:
         return Learned(columns, target, counted=counted, texts=texts)
-    places = dict(zip(plan.are_text, query.places(), strict=True))
+    places = dict(zip(plan.facts.are_text, query.places(), strict=True))
     found = {name: finding for name, finding in columns.items() if isinstance(finding, Finding)}
     wide = {name: finding for name, finding in found.items() if finding.narrows}
     octaves = {name: Shares(by_column[name][: NUMBER_BINS - 1], np.full(NUMBER_BINS - 1, sigma)) for name in found}
@@ -293,7 +276,7 @@ def _refined(
     return refined, target
 
 
-def warn_of_unlearned(learned: Learned, plan: LearningPlan, texts: Collection[str]) -> None:
+def warn_of_unlearned(learned: Learned, plan: LearningPlan) -> None:
     """Warn of columns of which nothing was learned, or only a part is read, as the releases tell.
 
     Parameters
@@ -302,8 +285,6 @@ def warn_of_unlearned(learned: Learned, plan: LearningPlan, texts: Collection[st
         What the releases tell.
     plan : LearningPlan
         The public facts. Columns of a boolean type have their bounds.
-    texts : collection of str
-        Columns that are learned as numbers, although their type is none.
     """
     low, high = (0.0, 0.0) if learned.target is None else learned.target.limits
     if learned.coarse and (plan.signal < PART or max(low, -high) > APART * (high - low)):
@@ -316,12 +297,12 @@ def warn_of_unlearned(learned: Learned, plan: LearningPlan, texts: Collection[st
     names = [
         name
         for name, row in replace(learned, target=None).described().items()
-        if name not in plan.truths and (row["kind"] == "undetermined" or row.get("categories") == 0)
+        if name not in plan.facts.truths and (row["kind"] == "undetermined" or row.get("categories") == 0)
     ]
     if names:
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        shown, more = first_of(names)
         warn(
-            f"Nothing was learned of {names[:MOST_NAMED]}{more}: noise hides what is common in them, or they are ids, empty, "
+            f"Nothing was learned of {shown}{more}: noise hides what is common in them, or they are ids, empty, "
             "read as numbers and hold none, or dates that are kept as text. A model can make little of them. "
             f'Use "ignore" in the schema for ids, as in {{{names[0]!r}: "ignore"}}, which lowers the noise for the others; '
             'numbers for text such as "$1,200", "5 mg" or "1,5" (on the command line --decimal ,), and the types of dates '
@@ -329,10 +310,10 @@ def warn_of_unlearned(learned: Learned, plan: LearningPlan, texts: Collection[st
             "bounds or categories from public knowledge; more records; or a larger epsilon.",
             LowSignalWarning,
         )
-    _warn_of_unread(learned, plan, texts, names)
+    _warn_of_unread(learned, plan.facts, names)
 
 
-def _warn_of_unread(learned: Learned, plan: LearningPlan, texts: Collection[str], unlearned: Collection[str]) -> None:
+def _warn_of_unread(learned: Learned, facts: Any, unlearned: Collection[str]) -> None:
     """Warn of other columns of which large shares of the cells are read as missing, or as "other", as the releases tell."""
     found = []
     for name, finding in learned.columns.items():
@@ -340,16 +321,16 @@ def _warn_of_unread(learned: Learned, plan: LearningPlan, texts: Collection[str]
             continue
         if not isinstance(finding, Finding):
             share = float(learned.counted[name].shares[-1])
-            if name not in plan.codes and share > MOST_OTHER:
+            if name not in facts.codes and share > MOST_OTHER:
                 found.append(f"{share:.2g} of {name!r} are in no category that is common enough to count")
         elif learned.texts.get(name, 0.0) > MOST_TEXT:
             found.append(f"{learned.texts[name]:.2g} of {name!r} are text among numbers, and count as missing")
-        elif name in texts and finding.missing > MOST_MISSING:
+        elif name in facts.texts and finding.missing > MOST_MISSING:
             found.append(f"{finding.missing:.2g} of {name!r} are empty or text, and count as missing")
     if found:
-        more = f" and {len(found) - MOST_NAMED} more columns" if len(found) > MOST_NAMED else ""
+        shown, more = first_of(found, " columns")
         warn(
-            f"The releases show that the model does not read many of the cells: about {'; '.join(found[:MOST_NAMED])}{more}. "
+            f"The releases show that the model does not read many of the cells: about {'; '.join(shown)}{more}. "
             "Use numbers for '1,5' (decimal=',' of pandas.read_csv; on the command line --decimal ,), '5 mg' and '<5', which are "
             'text; "ignore" in the schema for names and free text; and categories or bounds from public knowledge.',
             LowSignalWarning,

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import bdtrc, ndtr
 
 from skdp._table_types import is_lazy
+from skdp._validation import first_of
 from skdp.preprocessing._cells import number_cells
 from skdp.preprocessing._column_kinds import OTHER, Column
 from skdp.privacy.errors import warn
@@ -20,7 +21,6 @@ from skdp.privacy.errors import warn
 Part = str | tuple[float, float]
 HardlySeen = tuple[Part, float]  # a part, and the largest share of the records of the fit that may have it
 MISSING = "missing"
-MOST_NAMED = 10  # largest number of parts that a message lists
 LARGEST = 2.0  # share of a part over the mean of its column, up to which all are equally likely; a choice
 MOST_DEVIATIONS = 3.0  # of noise that a true share may be above the released one; a choice
 # Share of cells that are no numbers, or of no category, which is usual besides that of the fit, and the same where nothing is
@@ -125,9 +125,9 @@ def warn_of_unknown(fitted: Any, X: Any) -> frozenset[str]:
                 found.append(f"{cells} of {len(X[name])} cells of {name!r} {what}")
                 told.add(name)
     if found:
-        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        listed, more = first_of(found)
         warn(
-            f"X does not look like the records of the fit: {'; '.join(found[:MOST_NAMED])}{more}. Use the units, spellings and "
+            f"X does not look like the records of the fit: {'; '.join(listed)}{more}. Use the units, spellings and "
             "types of the fit, such as 'yes', and neither 'YES', True nor 1; 1.5, and not '1,5'; dates by their type, and not "
             "'2024-05-01'.",
             UserWarning,
@@ -158,10 +158,10 @@ def warn_of_hardly_seen(fitted: Any, X: Any, told: Collection[str] = ()) -> None
         parts = [part for part, most in parts if _share(fitted.schema_.columns[name], part, X[name]) > most]
         found += [f"{name!r}: {_in_words(part)}" for part in parts]
     if found:
-        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        listed, more = first_of(found)
         warn(
             "X has what no training record had, or so few that the releases do not tell its effect. Predictions take what is "
-            f"usual for the column: {', '.join(found[:MOST_NAMED])}{more}. Use spellings and ranges as in the fit.",
+            f"usual for the column: {', '.join(listed)}{more}. Use spellings and ranges as in the fit.",
             UserWarning,
         )
 

@@ -16,7 +16,6 @@ import numpy as np
 from skdp._validation import shown
 from skdp.preprocessing._categories import KnownCategories, category_names
 from skdp.preprocessing._column_kinds import KINDS, Column, check_bounds
-from skdp.preprocessing._learned_columns import separator_of
 
 __all__ = ["Schema", "TreatmentSchema", "columns_and_target", "matching", "read_json", "template"]
 
@@ -101,7 +100,7 @@ class Schema:
         _check_filled_in(where, source)
         target = source.get("target")
         columns = {str(name): _column(f"{where}, column {name!r}", facts) for name, facts in given.items()}
-        if patterns := [str(name) for name, facts in given.items() if _is_pattern(str(name)) and not _is_exact(facts)]:
+        if patterns := [str(name) for name, facts in given.items() if _is_pattern(str(name)) and facts.get("exact") is not True]:
             columns = _without_patterns(where, columns, patterns, names, target)
         if not any(columns.values()):
             raise ValueError(f"{where}: every column is ignored; expected at least one column to predict from.")
@@ -136,10 +135,22 @@ class Schema:
         sparse_output : bool
             Whether indicators are in CSR.
         """
-        separator = separator_of(self.columns)
         for columns in self.alike():
             alike = list(columns.values())
-            yield (*alike[0].transformer(alike, separator, sparse_output), list(columns))
+            yield (*alike[0].transformer(alike, self.separator, sparse_output), list(columns))
+
+    @property
+    def separator(self) -> str:
+        """The fewest underscores that give no feature of a learned column the name of a column, or of a given category.
+
+        Whether a fit that has learned its columns can name its features must not depend on what was learned.
+        """
+        given = (f"{name}_{part}" for name, facts in self.columns.items() if facts.plain for part in facts.parts if part)
+        learned = [(name, part) for name, facts in self.columns.items() if not facts.plain for part in facts.parts if part]
+        taken, separator = {*self.columns, *given}, "_"
+        while any(f"{name}{separator}{part}" in taken for name, part in learned):
+            separator += "_"
+        return separator
 
     @property
     def n_features(self) -> int:
@@ -155,8 +166,9 @@ class Schema:
             Columns, and what is known of the target.
         """
         further = {"target": self.target, "classes": self.classes, "target_bounds": self.target_bounds}
+        exact = {name: {"exact": True} for name in self.columns if _is_pattern(name)}
         return {
-            "columns": {name: {**column.to_dict(), **_exact(name)} for name, column in self.columns.items()},
+            "columns": {name: {**column.to_dict(), **exact.get(name, {})} for name, column in self.columns.items()},
             **{name: list(value) if isinstance(value, tuple) else value for name, value in further.items() if value is not None},
         }
 
@@ -304,16 +316,6 @@ def _column(where: str, facts: Any) -> Column | None:
 def _is_pattern(name: str) -> bool:
     """Return whether a name is a pattern; only ``*`` is special, because names often have brackets and question marks."""
     return "*" in name
-
-
-def _is_exact(facts: Mapping[str, Any]) -> bool:
-    """Return whether an entry says that its name is that of one column, whatever letters it has."""
-    return facts.get("exact") is True
-
-
-def _exact(name: str) -> dict[str, bool]:
-    """Return what an entry must have so that its name is no pattern."""
-    return {"exact": True} if _is_pattern(name) else {}
 
 
 def _without_patterns(where: str, columns: Mapping[str, Any], patterns: Sequence[str], names: Any, target: Any) -> dict[str, Any]:
