@@ -236,14 +236,11 @@ class Table:
         TrainingData
             The records, clipped.
         """
-        weights, self.sample_weight = self.sample_weight, None
-        return TrainingData(*self._taken(), sample_weight=weights, **bounds)
-
-    def _taken(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
         if self._records is None:
             raise RuntimeError("The records of this table were taken out before.")
-        records, self._records = self._records, None
-        return records
+        records, weights = self._records, self.sample_weight
+        self._records = self.sample_weight = None
+        return TrainingData(*records, sample_weight=weights, **bounds)
 
 
 def check_label_set(labels: np.ndarray) -> None:
@@ -350,7 +347,12 @@ class LabelReader(RecordReader):
         given, listed = self.classes, _column(_of_truths(y), X)
         if given is None and listed.dtype.kind not in "biu":  # these dtypes are labels, whatever the values
             check_classification_targets(listed)
-        labels = _label_set(y, listed) if given is None else otherwise_spelt(given, y, listed)
+        if given is not None:
+            labels = otherwise_spelt(given, y, listed)
+        elif isinstance(y, (list, tuple)) and listed.dtype.kind in "iuf":  # a list has no dtype: 1.0 must not make all floats
+            labels = sorted_labels(np.unique(listed).tolist(), np.dtype(object))
+        else:
+            labels = np.unique(listed)
         exact = given is None or told_apart(given, listed)
         return _encode(listed, labels) if exact else None, labels
 
@@ -488,7 +490,8 @@ def read_unlabelled(estimator: Any, X: Any, accept_sparse: Any = ("csr", "csc"))
     """Check a table to predict for: it needs finite numbers and the features of the training table."""
     options, X = {"reset": False, "accept_sparse": accept_sparse, "dtype": [np.float64, np.float32]}, as_table(X)
     table = quoting_no_data(X, lambda: validate_data(estimator, X, **options))
-    fitted, given = _fitted_names(estimator), _column_names(X)
+    known: Any = getattr(estimator, "feature_names_in_", None)
+    fitted, given = None if known is None else known.tolist(), _column_names(X)
     if (fitted is None) != (given is None):
         which = "X has no feature names, but fit had them" if given is None else "X has feature names, but fit had none"
         warn(f"{which}: the columns are taken in their order.", UserWarning)
@@ -503,13 +506,6 @@ def read_features(transformer: Any, X: Any, reset: bool, dtype: Any = FLOATS, fi
     refuse_dates(X)
     options = {"accept_sparse": ["csr", "csc"], "dtype": dtype, "ensure_all_finite": finite}
     return quoting_no_data(X, lambda: validate_data(transformer, _added_up(X), reset=reset, **options))
-
-
-def _label_set(y: Any, listed: np.ndarray) -> np.ndarray:
-    """Return the sorted labels of y; a list has no dtype, and one label 1.0 must not make floats of all others."""
-    labels = np.unique(listed)
-    undecided = isinstance(y, (list, tuple)) and labels.dtype.kind in "iuf"
-    return sorted_labels(labels.tolist(), np.dtype(object)) if undecided else labels
 
 
 def _of_truths(y: Any) -> Any:
@@ -536,10 +532,6 @@ def keep_names(estimator: Any, X: Any) -> None:
     """Set the column names of a frame on the estimator if scikit-learn did not."""
     if not hasattr(estimator, "feature_names_in_") and _column_names(X) is not None:
         estimator.feature_names_in_ = np.array(_column_names(X), dtype=object)  # polars 2 under scikit-learn < 1.8
-
-
-def _fitted_names(estimator: Any) -> list[str] | None:
-    return estimator.feature_names_in_.tolist() if hasattr(estimator, "feature_names_in_") else None
 
 
 def _column_names(X: Any) -> list[str] | None:

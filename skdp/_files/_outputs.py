@@ -43,7 +43,9 @@ def check_outputs(
             raise ValueError(f"{path} is also {uses[0]}; expected another name for the output.")
         if not overwrite and os.path.lexists(path):
             raise ValueError(f"{path} exists already; expected another name, so that nothing is lost.")
-        if (path.exists() and not path.is_file()) or not _writable(path):
+        place = path.resolve()
+        writable = os.access(place.parent, os.W_OK) and (not place.exists() or os.access(place, os.W_OK))
+        if (path.exists() and not path.is_file()) or not writable:
             raise ValueError(f"{path} cannot be written; expected a file in a directory that exists.")
         if path.suffix == ".skops":
             imported("skops.io")
@@ -165,9 +167,3 @@ def _same(one: Path, other: Path) -> bool:
         return os.path.samefile(one, other)
     except OSError:
         return one.resolve() == other.resolve()
-
-
-def _writable(path: Path) -> bool:
-    """Return whether a file can be created in the directory, and an existing one replaced."""
-    path = path.resolve()
-    return os.access(path.parent, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))

@@ -127,16 +127,12 @@ def learned_around(owner: Any) -> Iterator[tuple[str, str]]:
             yield f"learns {what} from the training records without privacy", instead
     if is_one(owner, *BAGS) and owner.bootstrap:
         yield "draws records with replacement, so that one counts more than once", "bootstrap=False"
-    if is_one(owner, *NUMBER_LABELS) and _states_classes(owner):
+    parameters = owner.get_params(deep=True) if is_one(owner, *NUMBER_LABELS) else {}
+    if any(name.endswith("__classes") and value is not None for name, value in parameters.items()):  # of what it holds
         yield (
             "numbers the labels that occur, so that one rare label changes those of other records, whatever classes= says",
             "classes=None, for which the set of labels is public, or the private classifier alone",
         )
-
-
-def _states_classes(owner: Any) -> bool:
-    """Return whether an estimator that a meta-estimator holds has public classes."""
-    return any(name.endswith("__classes") and value is not None for name, value in owner.get_params(deep=True).items())
 
 
 def warn_outside(message: str) -> None:

@@ -81,6 +81,7 @@ class Column(ABC):
     example: ClassVar[str]
     exhaustive: ClassVar[bool]
     dtype: ClassVar[str]
+    learned: "LearnedScale | None" = None  # further facts of a number that a private fit writes
 
     @classmethod
     @abstractmethod
@@ -95,7 +96,7 @@ class Column(ABC):
     @property
     def plain(self) -> bool:
         """Whether all that is known can be stated by a user."""
-        return True
+        return self.learned is None
 
     @property
     @abstractmethod
@@ -172,22 +173,22 @@ class Column(ABC):
     @property
     def integers(self) -> tuple[float, ...]:
         """Values that have indicators beside the number."""
-        return ()
+        return () if self.learned is None else self.learned.integers
 
     @property
     def weight(self) -> float:
         """Value of the indicators of `integers`."""
-        return 1.0
+        return 1.0 if self.learned is None else self.learned.weight
 
     @property
     def gaps(self) -> bool:
         """Whether missing cells of a number have an indicator."""
-        return False
+        return self.learned is not None and self.learned.missing
 
     @property
     def binary(self) -> bool:
         """Whether the bounds of a number are its only two values."""
-        return False
+        return self.learned is not None and self.learned.binary
 
     def nearer(self, factor: float) -> "Column":
         """Return the column with limits at most ``factor`` times the far ends of its core, if it has one on a linear scale."""
@@ -299,11 +300,6 @@ class Number(Column):
         return {"kind": self.kind, "bounds": list(self.bounds), "scale": self.scale, **fill, **further}
 
     @property
-    def plain(self) -> bool:
-        """Whether bounds, scale and fill are all that is known."""
-        return self.learned is None
-
-    @property
     def parts(self) -> list[str]:
         """What each feature stands for; empty for the scaled number."""
         logarithm = ["log"] if self.learned is not None and self.learned.logarithm else []
@@ -323,26 +319,6 @@ class Number(Column):
     def ends(self) -> tuple[float, float]:
         """The bounds."""
         return self.bounds
-
-    @property
-    def integers(self) -> tuple[float, ...]:
-        """Values that have indicators beside the number."""
-        return () if self.learned is None else self.learned.integers
-
-    @property
-    def weight(self) -> float:
-        """Value of the indicators of `integers`."""
-        return 1.0 if self.learned is None else self.learned.weight
-
-    @property
-    def gaps(self) -> bool:
-        """Whether missing cells have an indicator."""
-        return self.learned is not None and self.learned.missing
-
-    @property
-    def binary(self) -> bool:
-        """Whether the bounds are its only two values."""
-        return self.learned is not None and self.learned.binary
 
     @property
     def centre(self) -> float:

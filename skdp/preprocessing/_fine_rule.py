@@ -91,18 +91,23 @@ def refine(
 
 def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: float) -> Finding | None:
     """Return the integers that the column holds; None if it does not look like few integers."""
+    # 1. The run of neighbouring integers that holds most, in two passes: the price of a place in the second one follows from the
+    #    mean of the first run.
     present = 1 - finding.missing
     first, last = _best_run(at, max(sigma / 2, LEAST_MASS))
     first, last = _best_run(at, max(sigma / 2, LEAST_MASS, at[first : last + 1].mean() * PRICE))  # where noise is no part of it
+    # 2. The integers that count: by less inside of the run than outside.
     inside = (np.arange(at.size) >= first) & (np.arange(at.size) <= last)
     held = at > np.where(inside, max(NEAR_Z[0] * sigma, LEAST_MASS), max(FAR_Z * sigma, LEAST_MASS))
     if not held.any():
         return None
+    # 3. Whether the column holds nothing else: by these integers alone, or by the whole run if noise hides single ones.
     clear = at[held].sum() >= CLEAR * present
     doubt = DOUBT * sigma * math.sqrt(last - first + 1)
     enough = min(max(1 - doubt, TOGETHER), CLEAR)  # many zeros beside numbers that are no integers are not enough
     if not clear and not (doubt < LARGEST_DOUBT and at[first : last + 1].sum() > enough * present):
         return None
+    # 4. What most cells are, and the ends: of the integers, and of tails next to them that hold more than noise together.
     there = values[held]
     mode, top = float(there[np.argmax(at[held])]), min(float(at[held].max()) / max(present, 1e-9), 1.0)
     first, last = (int(np.flatnonzero(held)[place]) for place in (0, -1)) if clear else (first, last)
@@ -129,6 +134,7 @@ def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: f
 
 def _best_run(at: np.ndarray, price: float) -> tuple[int, int]:
     """Return the first and last place of the run that holds most, less a price for each place."""
+    # Largest sum of a subarray: the largest difference between a cumulated sum and the smallest one before it.
     sums = np.concatenate([[0.0], np.cumsum(at - price)])
     gains = sums - np.minimum.accumulate(sums)
     last = int(np.argmax(gains[1:]))
@@ -163,6 +169,7 @@ def _narrowed(finding: Finding, even: np.ndarray, sigma: float, target: bool) ->
     (place, width), edges = found, np.linspace(*finding.limits, even.size + 1)
     below = above = width * MARGIN
     if target:
+        # the median cuts the window in two parts; the longer one is a tail, and gets more margin
         half = int(np.searchsorted(np.cumsum(even[place : place + width]), even[place : place + width].sum() / 2)) + 0.5
         tails = (min(max(ratio, 1.0), LONGEST_TAIL) for ratio in (half / (width - half), width / half - 1))
         below, above = (width * (UNSURE_MARGIN if shortest is None else TARGET_MARGIN * tail) for tail in tails)
@@ -188,6 +195,8 @@ def _likeliest(finding: Finding, even: np.ndarray, sigma: float) -> tuple[int, i
     edges = np.linspace(*finding.limits, even.size + 1)
     for width, place, held in _fullest(even, even.size // 2):
         if _blurred(width, sigma, present) and held >= SEEMS_INSIDE * present:
+            # Gaussian noise: half the squared distance of the counts from evenly `present / size` each over sigma^2, less that
+            # from evenly `present / width` in the window and 0 outside
             gain = (present * (2 * held - present) / width - present**2 / even.size) / (2 * sigma**2)
             low, high = edges[place], edges[place + width]
             if gain > best and max(low, -high) >= FAR * (high - low):
@@ -201,6 +210,7 @@ def _blurred(width: int, sigma: float, present: float) -> bool:
 
 def _fullest(even: np.ndarray, longest: int) -> Iterator[tuple[int, int, float]]:
     """Yield lengths of windows, the first bin of the one of each length that holds most, and its sum."""
+    # sums[i + width] - sums[i] is what the bins i to i + width - 1 hold; lengths grow by the factor LONGER
     sums, width = np.concatenate([[0.0], np.cumsum(even)]), 1
     while width <= longest:
         held = sums[width:] - sums[:-width]

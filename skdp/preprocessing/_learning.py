@@ -135,6 +135,8 @@ class LearningPlan(ReleasePlan):
         are_text = facts.are_text
         query = ColumnHistograms(tuple(are_text.values()), target)
         n_numbers = sum(not text for text in are_text.values()) - len(facts.truths)
+        # A record adds 1 to a bin of each of d columns, so that its contribution has norm sqrt(d). Multipliers in proportion to
+        # 1 / weight spend the squared budget in the parts weight^2 / (w1^2 + w2^2 + w3^2).
         of_numbers = contribution(n_numbers, target)
         weights = [contribution(len(are_text), target), of_numbers, of_numbers * math.sqrt(THIRD)]
         releases = [Release(ColumnHistograms, Gaussian(math.hypot(*weights) / weights[0]), query.clip_norm, query.size)]
@@ -214,6 +216,7 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
     """
     query = ColumnHistograms(tuple(plan.facts.are_text.values()), plan.target)
     shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
+    # First release: bins by octave and by bucket; kind, limits and scale of each column follow.
     columns: dict[str, Finding | tuple[Category, float]] = {}
     by_column = dict(zip(plan.facts.are_text, shares, strict=False))
     for name, text in plan.facts.are_text.items():
@@ -228,12 +231,14 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
         target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True, robust=plan.robust)
     if len(plan.schedule) == 1:
         return Learned(columns, target, counted=counted, texts=texts)
+    # Second release: even bins between these limits, of columns whose limits may be narrower.
     places = dict(zip(plan.facts.are_text, query.places(), strict=True))
     found = {name: finding for name, finding in columns.items() if isinstance(finding, Finding)}
     wide = {name: finding for name, finding in found.items() if finding.narrows}
     octaves = {name: Shares(by_column[name][: NUMBER_BINS - 1], np.full(NUMBER_BINS - 1, sigma)) for name in found}
     wide_target = target if target is not None and target.narrows else None
     narrowed, narrowed_target = _refined(ask, plan, EVEN_BINS, places, octaves, wide, wide_target)
+    # Third release: narrower bins, of columns that are in few even bins, or whose limits have room for bins of integers only now.
     few = {name for name, finding in narrowed.items() if ends_in_few_bins(wide[name], finding)}
     again = {name: finding for name, finding in narrowed.items() if name in few or may_be_integers(wide[name], finding)}
     far = target is not None and narrowed_target is not None and ends_in_few_bins(target, narrowed_target)

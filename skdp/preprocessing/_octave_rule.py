@@ -28,6 +28,14 @@ __all__ = [
     "text_share",
 ]
 
+# The bins of a column of numbers, an octave each, by the binary exponent:
+#
+#     place        0        ...     120    121     122     ...       242        243
+#     holds  up to -2^59         > -2^-60   0    < 2^-60        from 2^59 on   missing        (121 is OCTAVES)
+#
+# What a rule concludes goes from there to limits and a core of the column, in this order: which bins hold more than noise
+# (`_believed`), where they end (`_ends`), on which scale they lie (`_magnitudes`).
+#
 # Standard deviations of the noise above which a single bin counts: one empty column of 243 bins in 35 has a bin above it. With
 # 2.5 for buckets, adult gained .007 +- .003 of AUC (additive, epsilon .1, replace_one), bank lost .004 +- .002 (linear, .5,
 # replace_one), and all else was level: not taken.
@@ -238,6 +246,7 @@ def place_octaves(shares: np.ndarray, sigma: float, target: bool = False, robust
     Finding
         Limits, core and centre.
     """
+    # 1. Bins that hold more than noise, their mass, and the share of zeros among the cells that are there.
     missing = missing_share(shares, sigma)
     found = _believed(shares[:-1], sigma)
     if missing == 1 or not found.any():
@@ -247,6 +256,7 @@ def place_octaves(shares: np.ndarray, sigma: float, target: bool = False, robust
     zeros = float(mass[OCTAVES] / max(total, 1 - missing, 1e-9))
     if robust:
         found &= _together(mass, found)
+    # 2. The core: from the first to the last of these bins. It is symmetric if noise hides much of the column.
     low, high = _ends(mass, found, 0.0 if target else TRIM)
     if low == high == 0.0:  # zero is all that shows
         return Finding("constant", (0.0, 0.0), (0.0, 0.0), 0.0, missing, zeros, square=STEP_SQUARE)
@@ -254,9 +264,11 @@ def place_octaves(shares: np.ndarray, sigma: float, target: bool = False, robust
     unseen = TARGET_UNSEEN if target else UNSEEN + 2 * sigma
     if 1 - missing - total > unseen:
         low, high = -max(-low, high), max(-low, high)
+    # 3. The limits: some octaves beyond, where noise may hide a tail.
     core, limits = (low, high), further(low, high, 2.0 ** sum(sigma > noise for noise in FURTHER[: 1 if target else 2]))
     if target:
         limits = _hinted(limits, core, shares[:-1], HINT * sigma)
+    # 4. The scale: logarithmic if the largest magnitudes are octaves above the median, else linear around 0 or the middle.
     tenth, half, most = _magnitudes(mass)
     square = max((1 - zeros) / 3, LEAST_SQUARE)
     if most - half >= HEAVY and not target:
@@ -274,6 +286,7 @@ def place_octaves(shares: np.ndarray, sigma: float, target: bool = False, robust
 
 def _together(mass: np.ndarray, found: np.ndarray) -> np.ndarray:
     """Return which bins are among those of similar magnitudes that hold the most records; 0 is."""
+    # magnitudes: the positive side plus the mirrored negative side, smallest first
     sizes, beside = (part[OCTAVES + 1 :] + part[:OCTAVES][::-1] for part in (mass, found))
     places = np.flatnonzero(beside)
     if not places.size:
@@ -322,6 +335,7 @@ def _near(mass: np.ndarray, core: np.ndarray, sigma: float) -> np.ndarray:
     for octaves, z in enumerate(NEAR_Z, start=1):
         found |= is_core(octaves) & (mass > max(NEAR_Z[0] * sigma, LEAST_MASS))
         found |= is_core(-octaves) & (mass > max(z * sigma, LEAST_MASS))
+    # The pair (i, i + 1) begins 2 or 3 octaves before a bin that counts, or 1 or 2 beyond it.
     for octaves, z in ((2, NEAR_Z[0]), (3, NEAR_Z[0]), (-1, NEAR_Z[1]), (-2, NEAR_Z[1])):
         both = np.flatnonzero(is_core(octaves) & (pairs > max(z * sigma * math.sqrt(2), LEAST_MASS)))
         for place in both:
