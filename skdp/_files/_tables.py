@@ -12,6 +12,25 @@ from typing import Any
 from skdp._files._suffixes import check_suffix, imported
 from skdp.privacy.errors import warn
 
+__all__ = [
+    "CSV",
+    "TextFormat",
+    "check_numbers",
+    "column_kinds",
+    "column_names",
+    "column_types",
+    "count_records",
+    "empty_gaps",
+    "first_file",
+    "is_parquet",
+    "missing_cells",
+    "no_column",
+    "number_in",
+    "read_frame",
+    "to_moments",
+    "to_numbers",
+]
+
 SUSPECTS = (",", ";", "\t", "|")  # separators that a header shows
 SEPARATORS = (*SUSPECTS, " ")
 TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat")
@@ -397,7 +416,7 @@ def to_numbers(frame: Any, name: str) -> bool:
     pandas, column = imported("pandas"), frame[name]
     if column.dtype.kind in "Mm":
         return False
-    numbers = column if column.dtype.kind in "biuf" else column.astype(object).map(_number)
+    numbers = column if column.dtype.kind in "biuf" else column.astype(object).map(number_in)
     frame[name] = found = pandas.Series(numbers, column.index).astype("float64")
     return bool(missing_cells(column[found.isna()]).all() and (found.abs() != float("inf")).all())
 
@@ -422,7 +441,7 @@ def to_moments(frame: Any, name: str) -> bool:
 PRECISE = re.compile(r"(\.\d{6})\d+")  # seconds with more than six decimals
 
 
-def _number(cell: Any) -> float:
+def number_in(cell: Any) -> float:
     """Return the number that a cell holds; NaN if it holds none."""
     try:
         return float("nan") if isinstance(cell, str) and "_" in cell else float(cell)  # Python reads "1_0" as 10
@@ -431,5 +450,5 @@ def _number(cell: Any) -> float:
 
 
 def _is_number(text: str) -> bool:
-    number = _number(text)
+    number = number_in(text)
     return number == number

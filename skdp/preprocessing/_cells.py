@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._files._tables import number_in
 from skdp.preprocessing._categories import of_each, spelling
 from skdp.privacy.data.column_cells import finite_cells
 from skdp.privacy.queries.column_histograms import BUCKETS
@@ -253,13 +254,18 @@ def _seconds(values: np.ndarray) -> np.ndarray:
 
 def _number(value: Any) -> float:
     if isinstance(value, str):
-        return _from_text(value)
+        return number_in(value)
     if value is None or isinstance(value, (bool, np.bool_)):
         return math.nan if value is None else float(value)
     if isinstance(value, MOMENTS):
         return _of_moment(value)
     if isinstance(value, (int, float, np.integer, np.floating, Decimal, Fraction)):
-        return _from_number(value)
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+        except ValueError:  # a signalling NaN
+            return math.nan
     if isinstance(value, (complex, np.complexfloating)):
         return float(value.real) if value.imag == 0 else math.nan
     return _of_period(value) if _is_period(value) else math.nan
@@ -293,19 +299,3 @@ def _of_period(value: Any) -> float:
         return _of_moment(value.to_timestamp(how="start"))
     except (OverflowError, ValueError):
         return math.copysign(math.inf, value.year - EPOCH.year)
-
-
-def _from_number(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
-    except ValueError:  # a signalling NaN
-        return math.nan
-
-
-def _from_text(text: str) -> float:
-    try:
-        return math.nan if "_" in text else float(text)  # Python reads "1_0" as 10
-    except ValueError:
-        return math.nan

@@ -26,7 +26,7 @@ from skdp.preprocessing._cells import (
     read_as_text,
     without_cells,
 )
-from skdp.preprocessing._column_kinds import Category, LearnedScale, Number
+from skdp.preprocessing._column_kinds import Category, Column, LearnedScale, Number
 from skdp.preprocessing._learning import Learned
 from skdp.preprocessing._schema import (
     EXAMPLES,
@@ -201,18 +201,21 @@ class FrameFacts:
         """Return the facts of all columns, in their order, and the range of the target if it was learned."""
         found, stated = learned.entries(), self.stated
         found |= {name: found[name].typed(name in self.dated) for name in self.numbered}
-        columns = {name: {**stated.columns, **found}[name] for name in self.names if name in self.given or name in found}
         bounds = stated.target_bounds if learned.target is None else learned.target.number().bounds
-        return replace(stated, columns=columns, target_bounds=bounds)
+        return replace(self._with(found), target_bounds=bounds)
 
     def likely(self, of_text: int = 0) -> Schema:
         """Return a schema as it might be learned, for a plan: numbers are one feature, and columns of text 1 + ``of_text``."""
         made_up = {
             name: Category((), tuple(range(of_text))) if text is not False else LIKELY for name, text in self.are_text.items()
         }
+        return self._with(made_up)
+
+    def _with(self, found: Mapping[str, Column]) -> Schema:
+        """Return what the user states, and these columns, in the order of the frame."""
         stated = self.stated
-        columns = {name: {**stated.columns, **made_up}[name] for name in self.names if name in self.given or name in made_up}
-        return replace(stated, columns=columns)
+        columns = {**stated.columns, **found}
+        return replace(stated, columns={name: columns[name] for name in self.names if name in columns})
 
 
 def typed_columns(schema: Schema) -> dict[str, LearnedScale]:
