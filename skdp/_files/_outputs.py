@@ -6,7 +6,6 @@ import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 from skdp._files._suffixes import check_suffix, imported
 
@@ -64,6 +63,11 @@ class Output:
     room : int, default=0
         Bytes to reserve on the disk from the start.
 
+    Attributes
+    ----------
+    file : binary file
+        Where a file is written piece by piece, before `complete`.
+
     Raises
     ------
     OSError
@@ -73,11 +77,11 @@ class Output:
     def __init__(self, path: Path, room: int = 0) -> None:
         self.path = path.resolve()  # writes to the target of a symbolic link, and keeps the link
         self._part = self.path.with_name(f".skdp-{secrets.token_hex(8)}")
-        self._file = open(self._part, "xb")
+        self.file = open(self._part, "xb")
         try:
             with contextlib.suppress(OSError):  # there is no such file, or the file system has no permissions
                 shutil.copymode(self.path, self._part)
-            self._file.write(bytes(room))
+            self.file.write(bytes(room))
             self._sync()
         except BaseException:
             self.discard()
@@ -97,20 +101,15 @@ class Output:
         content : bytes
             The whole content of the file.
         """
-        self._file.seek(0)
-        self._file.write(content)
+        self.file.seek(0)
+        self.file.write(content)
         self.complete()
-
-    @property
-    def file(self) -> BinaryIO:
-        """Where a file is written piece by piece, before `complete`."""
-        return self._file
 
     def complete(self) -> None:
         """Give the file its name; it ends where the last piece ended."""
-        self._file.truncate()
+        self.file.truncate()
         self._sync()
-        self._file.close()
+        self.file.close()
         os.replace(self._part, self.path)
         with contextlib.suppress(OSError):  # so that the name survives a power failure; not all systems support it
             directory = os.open(self.path.parent, os.O_RDONLY)
@@ -122,13 +121,13 @@ class Output:
     def discard(self) -> None:
         """Remove the file, unless it already has its name."""
         with contextlib.suppress(OSError):
-            self._file.close()
+            self.file.close()
         with contextlib.suppress(OSError):
             self._part.unlink(missing_ok=True)
 
     def _sync(self) -> None:
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        self.file.flush()
+        os.fsync(self.file.fileno())
 
 
 @contextlib.contextmanager

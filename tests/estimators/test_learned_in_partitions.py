@@ -132,3 +132,14 @@ def test_bad_tables_are_refused_before_the_charge(frame, tmp_path):
         with pytest.raises(ValueError, match="does not tell its number of records"):
             DPLinearRegression(schema="learn").plan(in_chunks(frame))
         assert len(ledger.entries) == 0
+
+
+def test_labels_of_two_kinds_are_refused_before_the_charge(frame, tmp_path):
+    """By the message of a fit that learns no columns."""
+    numbers = frame.assign(y=(frame["y"] > 0).astype(int))
+    parts = lambda: ((part.iloc[:, :-1], part["y"]) for part in (numbers[:999], frame[999:].assign(y="a")))  # noqa: E731
+    with PrivacyLedger(tmp_path / "a.sqlite", epsilon=5.0, delta=1e-6) as ledger:
+        for schema in ("learn", {"hour": "number"}):
+            with pytest.raises(ValueError, match="all text or all numbers"):
+                DPLogisticRegression(0.5, delta=1e-8, schema=schema).fit(chunks(parts))
+        assert not ledger.entries
