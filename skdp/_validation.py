@@ -11,24 +11,6 @@ from skdp._label_types import same_label
 from skdp.privacy.budget import to_float
 from skdp.privacy.errors import shown, warn
 
-__all__ = [
-    "LARGEST",
-    "SMALLEST",
-    "check_bounds",
-    "check_class_weight",
-    "check_classes",
-    "check_feature_bounds",
-    "check_integer",
-    "check_number",
-    "check_random_state",
-    "check_scale",
-    "column_labels",
-    "first_of",
-    "refuse_hiding",
-    "shown",
-    "warn_of_two_numbers",
-]
-
 # Smallest and largest norm, weight or bound that a parameter may have. Within this range, squares and products of a few such
 # numbers neither overflow float64 nor become subnormal.
 SMALLEST, LARGEST = 1e-50, 1e50

@@ -34,8 +34,6 @@ from skdp._model_files import MODELS, model_content, rescue
 from skdp.estimators import DPAUCMaximizer, DPGroupDROClassifier, DPQuantileRegressor
 from skdp.preprocessing import Schema
 
-__all__ = ["fit", "scores"]
-
 
 def fit(
     table: Path,

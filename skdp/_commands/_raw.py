@@ -19,15 +19,6 @@ from skdp.preprocessing._frame_facts import SHORT, columns_and_target, leaves_to
 from skdp.preprocessing._schema import read_json
 from skdp.privacy.errors import warn
 
-__all__ = [
-    "RawFiles",
-    "RawTable",
-    "check_complete",
-    "content_of",
-    "raw_in_partitions",
-    "warn_of_alike",
-]
-
 TASKS = ("classification", "regression")
 NUMBERS = ("linear", "quantile", "robust")  # estimators that predict numbers only
 

@@ -16,8 +16,6 @@ from skdp._files._tables import TextFormat, column_kinds, no_column
 from skdp.preprocessing import LearnedSchema
 from skdp.preprocessing._schema import template
 
-__all__ = ["as_text", "learn_schema", "schema"]
-
 
 def schema(table: Path, out: Path | None, form: TextFormat, target: str | None, *, learn: bool, **options: Any) -> None:
     """Write a template of a schema, with the names and kinds of the columns and nothing else from the table, or learn one.

@@ -12,25 +12,6 @@ from typing import Any
 from skdp._files._suffixes import check_suffix, imported
 from skdp.privacy.errors import warn
 
-__all__ = [
-    "CSV",
-    "TextFormat",
-    "check_numbers",
-    "column_kinds",
-    "column_names",
-    "column_types",
-    "count_records",
-    "empty_gaps",
-    "first_file",
-    "is_parquet",
-    "missing_cells",
-    "no_column",
-    "number_in",
-    "read_frame",
-    "to_moments",
-    "to_numbers",
-]
-
 SUSPECTS = (",", ";", "\t", "|")  # separators that a header shows
 SEPARATORS = (*SUSPECTS, " ")
 TEXTS = (".csv", ".tsv", ".txt", ".data", ".dat")

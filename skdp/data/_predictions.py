@@ -17,8 +17,6 @@ from skdp._validation import shown
 from skdp.data._dask import lazy_predictions, table_of
 from skdp.data._table import Table, check_number
 
-__all__ = ["columns_of_predictions", "scored", "takes_tables", "write_predictions"]
-
 Method = TypeVar("Method", bound=Callable[..., np.ndarray])
 
 

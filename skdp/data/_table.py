@@ -11,8 +11,6 @@ from scipy import sparse
 from skdp._validation import shown
 from skdp.privacy.errors import SourceError, silent
 
-__all__ = ["Source", "Table", "check_cache", "check_dtype", "check_number", "copied", "is_foreign", "quoting_nothing"]
-
 CACHES = ("disk", None)
 DTYPES = ("float32", "float64", None)
 FAILED = (

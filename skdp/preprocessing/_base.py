@@ -14,8 +14,6 @@ from skdp._files._suffixes import imported
 from skdp._table_types import as_frame, is_dask, is_lazy
 from skdp.privacy.errors import silent
 
-__all__ = ["CellTransformer", "StatelessTransformer", "lazily", "public_row"]
-
 Kind = TypeVar("Kind", bound=type)
 
 

@@ -15,8 +15,6 @@ from skdp.preprocessing._base import lazily, public_row
 from skdp.preprocessing._cells import column_values
 from skdp.preprocessing._schema import Schema
 
-__all__ = ["SchemaColumns", "as_described", "read_table", "read_target"]
-
 # Whether a ColumnTransformer selects columns of frames that are not of pandas, such as those of polars 2, by name.
 KNOWS_FRAMES = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
 

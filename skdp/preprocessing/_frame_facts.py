@@ -38,17 +38,6 @@ from skdp.preprocessing._schema import (
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.errors import TableWarning, warn
 
-__all__ = [
-    "SHORT",
-    "FrameFacts",
-    "framed",
-    "leaves_to_learn",
-    "typed_columns",
-    "warn_of_ids",
-    "warn_of_left_out",
-    "warn_of_types",
-]
-
 # Names of ids, as tables have them: whole words, or the last word of a name.
 ID = re.compile(
     r"(?i:(^|[_\W])(id|uuid|guid|rowid)$|^unnamed: 0$)|[a-z](Id|ID)$"

@@ -10,8 +10,6 @@ from skdp._validation import column_labels
 from skdp.preprocessing._base import CellTransformer
 from skdp.preprocessing._cells import columns_of
 
-__all__ = ["ColumnMap"]
-
 
 class ColumnMap(CellTransformer):
     """Map each cell of a frame to a block of columns, by the public facts of its column.

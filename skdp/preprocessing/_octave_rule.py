@@ -11,23 +11,6 @@ import numpy as np
 from skdp.preprocessing._column_kinds import Category, LearnedScale, Number, further
 from skdp.privacy.queries.column_histograms import LOWEST, NUMBER_BINS, OCTAVES, octave_bins, octave_ends
 
-__all__ = [
-    "FAR_Z",
-    "LEAST_MASS",
-    "LEAST_SQUARE",
-    "MODE",
-    "NEAR_Z",
-    "STEP_SQUARE",
-    "Finding",
-    "Z",
-    "common_buckets",
-    "missing_share",
-    "number_or_text",
-    "place_octaves",
-    "place_truths",
-    "text_share",
-]
-
 # The bins of a column of numbers, an octave each, by the binary exponent:
 #
 #     place        0        ...     120    121     122     ...       242        243

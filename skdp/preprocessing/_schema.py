@@ -17,8 +17,6 @@ from skdp._validation import shown
 from skdp.preprocessing._categories import KnownCategories, category_names
 from skdp.preprocessing._column_kinds import KINDS, Column, check_bounds
 
-__all__ = ["Schema", "TreatmentSchema", "columns_and_target", "matching", "read_json", "template"]
-
 LEAST_SQUARE = 0.01  # of the length of a typical row; a choice, so that rows of columns that are nearly all 0 are not blown up
 
 EXAMPLES = " or ".join(kind.example for kind in KINDS.values())
