@@ -236,11 +236,15 @@ class Table:
         TrainingData
             The records, clipped.
         """
+        weights, self.sample_weight = self.sample_weight, None
+        return TrainingData(*self._taken(), sample_weight=weights, **bounds)
+
+    def _taken(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Return the records, in a function of its own, so that no frame holds them while their copy is made."""
         if self._records is None:
             raise RuntimeError("The records of this table were taken out before.")
-        records, weights = self._records, self.sample_weight
-        self._records = self.sample_weight = None
-        return TrainingData(*records, sample_weight=weights, **bounds)
+        records, self._records = self._records, None
+        return records
 
 
 def check_label_set(labels: np.ndarray) -> None:
