@@ -69,8 +69,8 @@ FITS = {
     "name, cache",
     (
         *(pytest.param(name, "disk", marks=pytest.mark.slow) for name in FITS if name != "pairs"),
-        pytest.param("pairs", "disk", marks=pytest.mark.slow),
-        ("pairs", None),
+        ("pairs", "disk"),
+        pytest.param("pairs", None, marks=pytest.mark.slow),
     ),
 )
 def test_parquet_changes_no_bit(name, cache, people, folder):

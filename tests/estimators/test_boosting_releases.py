@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from dp_accounting import GaussianDpEvent
 from dp_accounting.pld import PLDAccountant
+from marks import slow
 
 from skdp import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from skdp.estimators.boosting import _rule
@@ -92,7 +93,7 @@ def test_the_releases_are_those_of_the_plan_with_its_noise(name, adjacency, hear
     assert model.privacy_spent_ == (pytest.approx(8.0, rel=1e-6), DELTA) and model.privacy_spent_.epsilon <= 8 + 1e-9
 
 
-@pytest.mark.parametrize("width", (1.0, 8.0))
+@pytest.mark.parametrize("width", (*slow(1.0), 8.0))
 def test_residuals_are_clipped_by_their_released_scale(width, heard, rng):
     """Not by the range of the targets, which can be as wide as the user likes: .6 of their deviation, which is .2 here."""
     X = rng.uniform(-1, 1, (N, 2))

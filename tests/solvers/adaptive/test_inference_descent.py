@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from marks import slow
 from scipy.optimize import minimize
 from scipy.special import expit
 from seeded import fitted
@@ -248,8 +247,9 @@ def test_noise_is_taken_off_a_released_meat(rng):
     assert np.linalg.eigvalsh(estimated_meat(hidden, 0.1)).min() >= 0
 
 
-@pytest.mark.parametrize("robust", (None, *slow(False, True)))
-@pytest.mark.parametrize("kind", (DPLogisticRegression, pytest.param(DPLinearRegression, marks=pytest.mark.slow)))
+@pytest.mark.slow  # test_interval_coverage.py has fewer tables
+@pytest.mark.parametrize("robust", (None, False, True))
+@pytest.mark.parametrize("kind", (DPLogisticRegression, DPLinearRegression))
 def test_intervals_cover(kind, robust):
     """Forty samples and fits; the benchmark has 400, and more designs."""
     coef, held, n_known = np.append(np.linspace(-0.5, 0.4, D), 0.1), 0, 0
