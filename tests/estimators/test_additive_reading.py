@@ -9,6 +9,11 @@ import pytest
 from people import BOUNDS, COLUMNS, GIVEN, fitted, numbers, people, silent
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
+from skdp.estimators.additive._bins import bins_of
+from skdp.estimators.additive._support import supports
+from skdp.preprocessing import AdditiveBasis, Schema
+from skdp.preprocessing._parts import Shares
+from skdp.solvers import ReleasedMoments
 from skdp.testing import reproducible_noise
 
 both = pytest.mark.parametrize("kind", GIVEN)
@@ -167,3 +172,20 @@ def test_what_no_record_had_is_predicted_like_what_records_had(kind, schema, rng
             assert 60 < max(low for (low, _), _ in model.hardly_seen_["age"]) < 100
     assert np.std(unknown, axis=0).max() <= 2 * np.std(known, axis=0).max()
     assert np.mean(unknown, axis=0)[:2] == pytest.approx(np.mean(known, axis=0)[2] - 0.5, abs=0.15)
+
+
+@pytest.mark.parametrize("counted", ("in hats", "in bins"))
+def test_where_nobody_is_the_curve_takes_the_value_before_the_last_records(counted):
+    """Of ages from 18 to 65, released almost without noise, two of 100 records are beyond the place."""
+    basis = AdditiveBasis(Schema.read({"columns": {"age": {"kind": "number", "bounds": [0, 120]}}}), 24)
+    ages = np.arange(18, 66, 0.01)[:, None]
+    rows = basis.transform(ages).toarray()
+    bins = np.bincount(bins_of(basis)(rows)[0], minlength=bins_of(basis).sizes[0]) / len(ages)
+    shares = {"age": Shares(bins, np.full(bins.size, 1e-4))} if counted == "in bins" else {}
+    support = supports(basis, ReleasedMoments(rows.mean(axis=0), 1e-4), {}, shares)["age"]
+    assert 120 * np.array(support.places) == pytest.approx(np.quantile(ages, [0.02, 0.98]), abs=0.5 if shares else 2.0)
+    coef = np.random.default_rng(0).normal(size=basis.n_features)
+    carried = support.carries(basis, basis.terms[0]) @ coef
+    raw = basis.transform(np.array([[20.0], [60.0], *([120 * place] for place in support.places)])).toarray() @ coef
+    found = basis.transform(np.array([[20.0], [60.0], [1.0], [100.0]])).toarray() @ carried
+    assert found == pytest.approx(raw)

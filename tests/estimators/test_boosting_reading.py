@@ -2,6 +2,7 @@
 
 import warnings
 from copy import copy
+from dataclasses import replace
 from itertools import combinations, permutations
 
 import matplotlib
@@ -23,7 +24,7 @@ from skdp import (
 from skdp.data import chunks
 from skdp.estimators.boosting import _rule, _trees
 from skdp.estimators.boosting._reading import RAREST, TreeReader
-from skdp.estimators.boosting._trees import Background, Trees, drawn
+from skdp.estimators.boosting._trees import Background, Trees
 from skdp.inspection import AdditiveDisplay
 from skdp.privacy.data.bins import EDGES, Bins, ColumnBins
 
@@ -363,19 +364,35 @@ def test_trees_and_curves_give_what_no_record_had_what_records_had(kind, rng):
             unknown.append(np.ravel(model._raw(beyond)))
             total = model.explain(beyond).sum(axis=1) + model.baseline_
         assert total == pytest.approx(unknown[-1], abs=1e-4)
+        both = model._raw(pd.DataFrame({"age": 40, "town": ["Ulm", "Bonn"]}))
+        assert unknown[-1][:2] == pytest.approx(np.mean(both), abs=0.02)  # their shares differ by less than .02
     assert np.std(unknown, axis=0).max() <= 3 * np.std(known, axis=0).max()
     assert np.mean(unknown, axis=0)[:2] == pytest.approx(np.mean(known, axis=0)[2] - 0.5, abs=0.3)
 
 
-def test_levels_like_others_are_their_average_over_many_trees():
-    """Trees of one split each, at random: over 1000 trees, a level with weights of two others adds the mean of what they add."""
-    rng, levels = np.random.default_rng(0), np.array([[1, 0, 0], [0, 1, 0], [0.25, 0.75, 0]])
-    bins = Bins((ColumnBins(0, 3), ColumnBins(3, 5)))
-    sides = rng.random((1000, 1, 3)) < 0.5
-    values = rng.normal(size=(1000, 1, 2)).astype(np.float32)
-    background = Background(np.ones(5, dtype=np.float32), np.ones(1000, dtype=np.float32), 1.0, 1.0)
-    trees = Trees(bins, np.zeros((1000, 1), dtype=np.uint8), np.packbits(sides, axis=2), values, background)
-    cells = np.array([[0, 1, 2], [0, 0, 0]])
-    found = trees.like(0, drawn(levels, 1000)).predicted(cells, 3)[:, 0]
-    assert found[:2] == pytest.approx(trees.predicted(cells, 3)[:2, 0])
-    assert found[2] == pytest.approx(levels[2, :2] @ found[:2], abs=4 * np.sqrt(1000 * 0.25 * 0.75))  # four deviations
+def test_levels_without_records_add_the_mean_over_the_others(rng):
+    """Of one column, of two, and of none: predictions, stages, Shapley values, effects; other records keep all bits."""
+    model = trees(rng)
+    averages = {0: np.array([0.0, 0.5, 0.5, 0.0, 0.0]), 1: np.array([0.25, 0.75, 0.0])}
+    averaged = replace(model, averages=averages)
+    plain, _ = everywhere(model)
+    expected = plain.copy()
+    for axis, weights in averages.items():
+        mean = np.average(expected, axis=axis, weights=weights, keepdims=True)
+        empty = (weights == 0).reshape(np.where(np.arange(plain.ndim) == axis, -1, 1))
+        expected = np.where(empty, mean, expected)
+    found, _ = everywhere(averaged)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_array_equal(found[1:3, :2], plain[1:3, :2])
+    bins = np.stack([place.ravel() for place in np.indices(BINS.sizes)]).astype(np.uint8)
+    flat = expected.reshape(bins.shape[1], -1)
+    np.testing.assert_allclose(sum(averaged.staged(bins)).T, flat, atol=1e-5)
+    one = averaged.predicted(bins[:, 200:], bins.shape[1])
+    np.testing.assert_array_equal(one, averaged.predicted(bins, bins.shape[1])[200:])  # whatever the others are
+    reader, plainly = TreeReader(averaged), TreeReader(model)
+    np.testing.assert_allclose(reader.explained(bins).sum(axis=1) + reader.mean, flat, atol=1e-5)
+    values, were = reader.single(0)[:-1], plainly.single(0)[:-1]
+    np.testing.assert_allclose(values[:, [0, 3, 4]], np.repeat(were @ averages[0], 3).reshape(2, 3), atol=1e-12)
+    pair, raw = reader.pair(0, 1)[0], plainly.pair(0, 1)[0]
+    np.testing.assert_allclose(pair[0], np.append((averages[0] @ raw)[:2], averages[0] @ raw @ averages[1]), atol=1e-12)
+    np.testing.assert_array_equal(pair[1:3, :2], raw[1:3, :2])

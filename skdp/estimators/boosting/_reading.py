@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp.estimators.additive._terms import LEVEL, ShapeFunction, Shapes
-from skdp.estimators.boosting._trees import BLOCK, Trees, leaf_shares
+from skdp.estimators.boosting._trees import Facet, Trees, leaf_shares
 from skdp.preprocessing import Term
 from skdp.privacy.data.binned_records import leaves
 from skdp.privacy.data.bins import EDGES
@@ -18,37 +18,6 @@ from skdp.privacy.data.bins import EDGES
 MIDDLES = np.concatenate([[0.0], (np.append(0.0, EDGES) + np.append(EDGES, 1.0)) / 2, [1.0]])  # of the bins, with both bounds
 FACETS = np.linspace(0.0, 1.0, 33)  # where the function of a pair is given for a number; a choice
 RAREST = 1e-9  # smallest share of a bin in expectations, where only the released one is 0; a choice
-
-
-@dataclass(frozen=True, eq=False)
-class Facet:
-    """Hold what a tree asks of one column: all its splits of it together divide the bins into patterns.
-
-    Parameters
-    ----------
-    column : int
-        The column.
-    bits : ndarray of int of shape (n_splits,)
-        The splits.
-    shares : ndarray of shape (2 ** n_splits,)
-        Share of the records with each pattern of sides.
-    of_bins : ndarray of int of shape (size,)
-        Number of the pattern of each bin, among those that some bin has.
-    found : ndarray of int of shape (n_found,)
-        These patterns.
-    """
-
-    column: int
-    bits: np.ndarray
-    shares: np.ndarray
-    of_bins: np.ndarray
-    found: np.ndarray
-
-    def mean(self, values: np.ndarray, depth: int) -> np.ndarray:
-        """Return the mean over the column of values; their last axes are sides of splits, from the last split to the first."""
-        axes = tuple((-1 - self.bits).tolist())
-        shape = [2 if place - depth in axes else 1 for place in range(depth)]
-        return np.asarray((values * self.shares.reshape(shape)).sum(axis=axes, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +74,7 @@ class TreeReader:
             if column in effects.facets:
                 facet, start = effects.facets[column]
                 total += effects.single[:, start + facet.of_bins]
-        return total
+        return self._carried(total, column)
 
     def pair(self, one: int, other: int, among: Sequence[Effects] | None = None) -> np.ndarray:
         """Return the effect of a pair without those of its columns, of shape (n_outputs + 1, size of one, size of the other)."""
@@ -117,7 +86,15 @@ class TreeReader:
                 right.append(second.of_bins == np.arange(second.found.size)[:, None])
         if not left:
             return np.zeros((self._trees.values.shape[1] + 1, self._shares[one].size, self._shares[other].size))
-        return np.concatenate(left, axis=2) @ np.concatenate(right).astype(np.float64)
+        found = np.concatenate(left, axis=2) @ np.concatenate(right).astype(np.float64)
+        return self._carried(self._carried(found, other).swapaxes(1, 2), one).swapaxes(1, 2)
+
+    def _carried(self, values: np.ndarray, column: int) -> np.ndarray:
+        """Return values at the bins of a column, the last axis, with means where trees add means; of variances, a bound."""
+        if column not in self._trees.averages:
+            return values
+        weights = self._trees.averages[column]
+        return np.where(weights == 0, (values @ weights)[..., None], values)
 
     def strengths(self) -> dict[tuple[int, int], float]:
         """Return the root mean square of the effect of each pair, less what noise adds to its square, at least 0."""
@@ -135,13 +112,14 @@ class TreeReader:
     def explained(self, bins: np.ndarray) -> np.ndarray:
         """Return the Shapley values of each column, of shape (m, n_columns, n_outputs), from bins of shape (n_columns, m)."""
         total = np.zeros((bins.shape[0], self._trees.values.shape[1], bins.shape[1]))
-        for number, columns in enumerate(self._trees.columns):
+        groups = [(over, records, bins[:, records]) for over, records in self._trees.groups(bins)]
+        for number, (columns, splits) in enumerate(zip(self._trees.columns, self._splits, strict=True)):
             facets, table = self._shapley(number)
-            for start in range(0, bins.shape[1], BLOCK):
-                part = slice(start, start + BLOCK)
-                leaf = leaves(bins, columns, self._splits[number], part)
-                for facet, values in zip(facets, table, strict=True):
-                    total[facet.column, :, part] += values[:, leaf]
+            for over, records, own in groups:
+                means = self._trees.mean_over(over, number, splits, table)
+                leaf = leaves(own, columns, splits)
+                for facet, values in zip(facets, means, strict=True):
+                    total[facet.column][:, records] += values[:, leaf]
         return total.transpose(2, 0, 1)
 
     def _shapley(self, number: int) -> tuple[list[Facet], np.ndarray]:
@@ -163,13 +141,8 @@ class TreeReader:
         return facets, np.stack([(joint - facet.mean(joint, depth)).reshape(values.shape) for facet in facets])
 
     def _facets(self, number: int) -> list[Facet]:
-        facets = []
-        for column in np.unique(self._trees.columns[number]).tolist():
-            bits, shares = np.flatnonzero(self._trees.columns[number] == column), self._shares[column]
-            patterns = (1 << np.arange(bits.size)) @ self._splits[number][bits, : shares.size]
-            found, of_bins = np.unique(patterns, return_inverse=True)
-            facets.append(Facet(column, bits, np.bincount(patterns, shares, 1 << bits.size), of_bins, found))
-        return facets
+        columns, splits = self._trees.columns[number], self._splits[number]
+        return [Facet.of(columns, splits, column, self._shares[column]) for column in np.unique(columns).tolist()]
 
     def _effects(self, number: int) -> Effects:
         """Return sums over leaves, weighted by their share, and variances by its square; all pairs are one matrix product."""

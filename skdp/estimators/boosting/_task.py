@@ -14,7 +14,7 @@ from skdp.estimators.additive._reading import Additive
 from skdp.estimators.additive._support import Support
 from skdp.estimators.additive._task import AdditiveTask
 from skdp.estimators.boosting._rule import LARGEST_RESIDUAL, Rule, least_ratio, rule_of
-from skdp.estimators.boosting._trees import Background, ColumnGains, Marginals, Tree, Trees, drawn
+from skdp.estimators.boosting._trees import Background, ColumnGains, Marginals, Tree, Trees
 from skdp.preprocessing._parts import Shares
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.data.bins import EDGES
@@ -47,20 +47,21 @@ class Boosted(Additive):
     offset: Any = 0.0
 
     def supported(self, found: Mapping[str, Support]) -> "Boosted":
-        """Return the same, with trees in which bins without records take the sides of others."""
+        """Return the same, with trees that add at bins without records what they add at others."""
         trees = self.trees
         for place, term in enumerate(self.basis.terms):
             if trees is None or (support := found.get(term.names[0])) is None:
                 continue
             if support.ends is not None:
                 low, high = self.basis.knots_of(term.names[0])[list(support.ends)]
-                centres = bin_places(self.basis, term)[: EDGES.size + 1]
-                bins = np.arange(trees.bins.sizes[place])
-                inside = bins[: centres.size][(low <= centres) & (centres <= high)]
-                bins[: centres.size] = np.clip(bins[: centres.size], inside[0], inside[-1])
+                bins, centres = np.arange(trees.bins.sizes[place]), bin_places(self.basis, term)[: EDGES.size + 1]
+                from_low, from_high = (int(np.abs(centres - taken).argmin()) for taken in support.places)
+                bins[: centres.size][centres < low] = from_low
+                bins[: centres.size][centres > high] = from_high
                 trees = trees.like(place, bins)
             elif support.levels is not None:
-                trees = trees.like(place, drawn(support.levels, len(trees.columns)))
+                weights = support.levels[np.flatnonzero(support.levels.diagonal() == 0)[0]]
+                trees = replace(trees, averages={**trees.averages, place: weights})
         return replace(self, trees=trees)
 
 

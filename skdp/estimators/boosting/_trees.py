@@ -1,9 +1,10 @@
 """Random oblivious trees on bins: how they are drawn, what their leaves add, and what they say about the columns."""
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import compress
+from typing import Any
 
 import numpy as np
 from joblib import cpu_count
@@ -23,7 +24,6 @@ SURE = 2.0  # standard deviations beyond which a difference of counts is not tak
 # Share of the first weights in the weights of columns, factor of older gains, and standard deviations of noise beside which the
 # share of a leaf counts little. With a smaller share ijcnn1 lost .006 of AUC, and with fewer deviations bike .03 of R2.
 EXPLORED, KEPT, DAMPING = 0.5, 0.9, 30.0
-GOLDEN = (math.sqrt(5.0) - 1) / 2
 MOST_LEAVES = 2**16  # of trees that are merged for a prediction; a choice, whose values fit into a processor's cache
 # Records that are predicted at a time, at least and at most. Choices: the former fit into a processor's cache, and threads wait
 # less for each other with more. A million records with 1000 trees took 2.2 s with 2**17 and 1.9 s with 2**19, in two threads.
@@ -70,6 +70,45 @@ class Background:
 
 
 @dataclass(frozen=True, eq=False)
+class Facet:
+    """Hold what a tree asks of one column: all its splits of it together divide the bins into patterns.
+
+    Parameters
+    ----------
+    column : int
+        The column.
+    bits : ndarray of int of shape (n_splits,)
+        The splits.
+    shares : ndarray of shape (2 ** n_splits,)
+        Share of the records with each pattern of sides.
+    of_bins : ndarray of int of shape (size,)
+        Number of the pattern of each bin, among those that some bin has.
+    found : ndarray of int of shape (n_found,)
+        These patterns.
+    """
+
+    column: int
+    bits: np.ndarray
+    shares: np.ndarray
+    of_bins: np.ndarray
+    found: np.ndarray
+
+    @classmethod
+    def of(cls, columns: np.ndarray, splits: np.ndarray, column: int, shares: np.ndarray) -> "Facet":
+        """Return what a tree with these columns and splits asks of one of them, whose bins have some shares."""
+        bits = np.flatnonzero(columns == column)
+        patterns = (1 << np.arange(bits.size)) @ splits[bits, : shares.size]
+        found, of_bins = np.unique(patterns, return_inverse=True)
+        return cls(column, bits, np.bincount(patterns, shares, 1 << bits.size), of_bins, found)
+
+    def mean(self, values: np.ndarray, depth: int) -> np.ndarray:
+        """Return the mean over the column of values; their last axes are sides of splits, from the last split to the first."""
+        axes = tuple((-1 - self.bits).tolist())
+        shape = [2 if place - depth in axes else 1 for place in range(depth)]
+        return np.asarray((values * self.shares.reshape(shape)).sum(axis=axes, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
 class Trees:
     """Hold the trees of a fitted model.
 
@@ -85,6 +124,8 @@ class Trees:
         What a leaf adds to the raw prediction.
     background : Background
         Released facts with which the trees are read.
+    averages : dict of ndarray of shape (size,), default={}
+        By column, weights of its bins. At a bin of weight 0 trees add the mean of what they add at the others.
     """
 
     bins: Bins
@@ -92,6 +133,7 @@ class Trees:
     sides: np.ndarray
     values: np.ndarray
     background: Background
+    averages: Mapping[int, np.ndarray] = field(default_factory=dict)
 
     def scaled(self, factor: float) -> "Trees":
         """Return trees that add a multiple."""
@@ -105,23 +147,54 @@ class Trees:
         ----------
         column : int
             The column.
-        bins : ndarray of int of shape (size,) or (n_trees, size)
-            The other bin, for all trees or for each.
+        bins : ndarray of int of shape (size,)
+            The other bin.
 
         Returns
         -------
         Trees
             With other sides.
         """
-        splits, size = self.splits, bins.shape[-1]
-        other = np.take_along_axis(splits, np.broadcast_to(bins, (len(splits), 1, size)) if bins.ndim == 1 else bins[:, None], 2)
-        splits[:, :, :size] = np.where((self.columns == column)[:, :, None], other, splits[:, :, :size])
+        splits, size = self.splits, bins.size
+        splits[:, :, :size] = np.where((self.columns == column)[:, :, None], splits[:, :, bins], splits[:, :, :size])
         return replace(self, sides=np.packbits(splits, axis=2))
 
     def staged(self, bins: np.ndarray) -> Iterator[np.ndarray]:
         """Yield what each tree adds to the raw predictions, of shape (n_outputs, m), from bins of shape (n_columns, m)."""
-        for columns, sides, values in zip(self.columns, self.splits, self.values, strict=True):
-            yield values[:, leaves(bins, columns, sides)]
+        groups = [(self.averaged(over).values, records, bins[:, records]) for over, records in self.groups(bins)]
+        for number, (columns, sides) in enumerate(zip(self.columns, self.splits, strict=True)):
+            added = np.empty((self.values.shape[1], bins.shape[1]), dtype=self.values.dtype)
+            for values, records, own in groups:
+                added[:, records] = values[number][:, leaves(own, columns, sides)]
+            yield added
+
+    def groups(self, bins: np.ndarray) -> Iterator[tuple[tuple[int, ...], Any]]:
+        """Yield columns at whose bins trees add a mean, and which records these are; see `averaged`."""
+        over = list(self.averages)
+        mean = np.array([(self.averages[column] == 0)[bins[column]] for column in over]).reshape(len(over), bins.shape[1])
+        if not mean.any():
+            yield (), slice(None)
+            return
+        kinds, kind = np.unique(mean, axis=1, return_inverse=True)
+        for number, those in enumerate(kinds.T):
+            yield tuple(compress(over, those)), np.flatnonzero(np.ravel(kind) == number)
+
+    def averaged(self, over: Collection[int]) -> "Trees":
+        """Return trees whose leaves have means over some columns, by the weights of their bins."""
+        if not over:
+            return self
+        splits = self.splits
+        means = [self.mean_over(over, number, splits[number], values) for number, values in enumerate(self.values)]
+        return replace(self, values=np.stack(means).astype(self.values.dtype))
+
+    def mean_over(self, over: Collection[int], number: int, splits: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return means of values at the leaves of one tree, of shape (..., n_leaves), over some columns."""
+        columns = self.columns[number]
+        grown = values.reshape(*values.shape[:-1], *[2] * columns.size)
+        for column in (column for column in over if column in columns):
+            facet = Facet.of(columns, splits, column, self.averages[column])
+            grown = np.broadcast_to(facet.mean(grown, columns.size), grown.shape)
+        return grown.reshape(values.shape)
 
     @property
     def splits(self) -> np.ndarray:
@@ -144,6 +217,13 @@ class Trees:
         ndarray of shape (m, n_outputs)
             Each row is a function of its record and of ``n_records`` alone.
         """
+        total = np.empty((self.values.shape[1], bins.shape[1]))
+        for over, records in self.groups(bins):
+            total[:, records] = self.averaged(over)._sum(bins[:, records], n_records)
+        return total.T
+
+    def _sum(self, bins: np.ndarray, n_records: int) -> np.ndarray:
+        """Return the sum over all trees, of shape (n_outputs, m)."""
         total = np.zeros((self.values.shape[1], bins.shape[1]))
         deeper, n_threads = list(self._merged(n_records)), cpu_count()
         size = min(max(BLOCK, -(-bins.shape[1] // n_threads)), LARGEST_BLOCK)
@@ -155,7 +235,7 @@ class Trees:
 
         with ThreadPoolExecutor(n_threads) as pool:  # NumPy lets other threads run meanwhile; each block has its own place
             list(pool.map(add, range(0, bins.shape[1], size)))
-        return total.T
+        return total
 
     def _merged(self, n_records: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield columns, splits and values of fewer and deeper trees with the same sum, for fewer look-ups of a value."""
@@ -308,26 +388,6 @@ class ColumnGains:
         self._sums *= KEPT
         self._counts *= KEPT
         return EXPLORED * first + (1 - EXPLORED) * means / means.sum() if means.sum() > 0 else first
-
-
-def drawn(weights: np.ndarray, n_trees: int) -> np.ndarray:
-    """Return, for each tree, the level that each level of a category is like: over many trees, in proportion to weights.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_levels, n_levels)
-        Each row adds up to 1.
-    n_trees : int
-        Number of trees.
-
-    Returns
-    -------
-    ndarray of int of shape (n_trees, n_levels)
-        Levels, by multiples of the golden ratio, which spread evenly over all trees and over trees in a row.
-    """
-    # Each place is in the interval of one level: intervals are as long as the weights.
-    places = (np.arange(n_trees) + 0.5) * GOLDEN % 1.0
-    return np.stack([np.searchsorted(np.cumsum(row)[:-1], places, side="right") for row in weights], axis=1)
 
 
 def leaf_shares(columns: np.ndarray, splits: np.ndarray, shares: Sequence[np.ndarray]) -> np.ndarray:
