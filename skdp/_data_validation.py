@@ -22,7 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from skdp._extra_facts import NO_EXTRA, ExtraFacts
-from skdp._label_types import otherwise_spelt, sorted_labels, told_apart, type_mismatch
+from skdp._label_types import are_mixed, otherwise_spelt, sorted_labels, told_apart, type_mismatch
 from skdp._table_types import as_table
 from skdp._validation import first_of
 from skdp.privacy.data.training_data import TrainingData
@@ -349,6 +349,8 @@ class LabelReader(RecordReader):
     def _read_target(self, y: Any, X: Any) -> tuple[np.ndarray | None, np.ndarray]:
         """Return the class numbers, None if a label is outside the stated set, and the label set."""
         given, listed = self.classes, _column(_of_truths(y), X)
+        if given is None and isinstance(y, (list, tuple)) and are_mixed(y):  # as in an array of objects, one decided the type
+            raise TypeError("Unknown label type: y has labels that are neither all text nor all numbers nor all booleans.")
         if given is None and listed.dtype.kind not in "biu":  # these dtypes are labels, whatever the values
             check_classification_targets(listed)
         if given is not None:

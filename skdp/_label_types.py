@@ -123,6 +123,11 @@ def numbered(labels: np.ndarray, known: dict[Any, int]) -> np.ndarray:
     return np.array([known[label] for label in labels.tolist()], dtype=np.int64)
 
 
+def are_mixed(labels: Any) -> bool:
+    """Return whether the labels of a list are of more than one type out of text, numbers and booleans."""
+    return len({_kind_of_object(label) for label in np.array(labels, dtype=object).ravel()}) > 1
+
+
 def refuse_mixed_labels(parts: Iterable[np.ndarray]) -> None:
     """Raise ValueError if parts of a table have labels of different kinds; parts without labels have none."""
     if len({kind_of_labels(labels) for labels in parts if labels.size}) > 1:

@@ -207,3 +207,14 @@ def test_one_label_of_a_list_does_not_decide_the_type_of_the_classes(listed):
     for label in (1, 1.0, np.float32(1), np.int8(1)):
         model = DPLogisticRegression(1.0).fit(X, listed([label, *(int(code) for code in CODES[1:])]))
         assert model.classes_.tolist() == [0, 1] and model.classes_.dtype == np.int64 and type(model.event_) is int
+
+
+@pytest.mark.parametrize(
+    ("table", "other"), (([True, False], 1), ([True, False], 0.0), ([1, 0], True), ([1, 0], "1"), (["1", "0"], 1))
+)
+def test_a_list_that_mixes_types_of_labels_is_refused_like_an_array_of_objects(table, other):
+    """One label decided whether classes were booleans, integers or text."""
+    y = [other, *(table[int(code)] for code in CODES[1:])]
+    for given in (y, tuple(y), np.array(y, dtype=object)):
+        with pytest.raises((TypeError, ValueError), match=r"neither all text nor all numbers|something in them cannot be read"):
+            DPLogisticRegression(1.0).fit(X, given)

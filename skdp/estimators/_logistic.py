@@ -71,7 +71,8 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
     noise_multiplier_, privacy_spent_, privacy_report_, schema_, prepared_features_
     hardly_seen_ : dict
         Levels that no training record had, or so few that the releases do not tell their effect, by column, each with the largest
-        share of the records that may have it. They take the average effect of the column. Present only if a schema prepares the
+        share of the records that may have it, or nan where none is released, as by solvers of gradients alone. They take the
+        average effect of the column. The report says where a solver tells nothing of them. Present only if a schema prepares the
         rows, with noise and without inference.
     learnt_, n_features_in_, feature_names_in_
 

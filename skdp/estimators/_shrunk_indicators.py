@@ -121,7 +121,7 @@ def average_effects(
     Returns
     -------
     dict
-        These levels, and their largest possible shares, by column.
+        These levels, and their largest possible shares, by column; nan where no share is released.
 
     Notes
     -----
@@ -138,7 +138,8 @@ def average_effects(
         shares = there * (1.0 if by_pull else np.maximum(found.shares, LEAST_SHARE))
         mean = shares @ weights[block.columns] / shares.sum()
         weights[block.columns] = mean + there[:, None] * (weights[block.columns] - mean)
-        beside = zip(block.parts, there.tolist(), found.most.tolist(), strict=True)
+        most = np.where(by_pull | np.isinf(found.noise), np.nan, found.most)  # of gradients no share of records follows
+        beside = zip(block.parts, there.tolist(), most.tolist(), strict=True)
         few: list[HardlySeen] = [(part, most) for part, likely, most in beside if not likely]
         hardly_seen |= {block.name: few} if few else {}
     return hardly_seen

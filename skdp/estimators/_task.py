@@ -268,7 +268,8 @@ class Task(ABC):
         result, hardly_seen = self.supported(fit.plan, result, fit.facts)
         attributes = {**fit.attributes, **hardly_seen, **self.model(fit.plan, result, fit.facts)}
         attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
-        if named := hardly_seen_in_words(attributes.get("hardly_seen_", {})):
+        named = [hardly_seen_in_words(attributes.get("hardly_seen_", {})), self.unknown(fit.plan, result, fit.facts)]
+        if named := ". ".join(filter(None, named)):
             learned = {**(fit.statement.learned or {}), "hardly_seen": named}
             attributes["privacy_report_"] = replace(fit.statement, learned=learned)
         fit.progress.end(self.user_model._attributes_for(self.estimator, attributes), given)
@@ -281,6 +282,21 @@ class Task(ABC):
         coef = result.coef.copy()
         hardly_seen = average_effects(facts.schema, self._of_features(plan, coef), result.kept, self.counted)
         return replace(result, coef=coef), {"hardly_seen_": hardly_seen}
+
+    def unknown(self, plan: Plan, result: SolverResult, facts: Facts) -> str:
+        """Return a statement that no release tells of levels that no record had; "" if there are none, or if releases tell."""
+        schema = facts.stated if facts.schema is None else facts.schema
+        columns = {} if schema is None else schema.columns
+        levels = any(column.exhaustive and name not in self.counted for name, column in columns.items())
+        if not levels or not plan.problem.budget.private or (result.kept is not None and result.inference is None):
+            return ""
+        if result.inference is not None:
+            why = "inference leaves all effects as released"
+        elif plan.problem.max_sample_weight is not None:
+            why = "means of weighted records tell no shares"
+        else:
+            why = f"solver={shown(plan.solver.name)} releases no counts"
+        return f"Nothing is known of levels that no record had: {why}; predictions for them may be noise"
 
     def _of_features(self, plan: Plan, coef: np.ndarray) -> np.ndarray:
         """Return the view (n_features, k) of released coefficients by which the features enter the model."""

@@ -19,7 +19,8 @@ from skdp.privacy.errors import warn
 
 # Name as from `Column.parts_of_cells`, or a range (low, high) of numbers, without its ends, which may be infinite.
 Part = str | tuple[float, float]
-HardlySeen = tuple[Part, float]  # a part, and the largest share of the records of the fit that may have it
+# A part, and the largest share of the records of the fit that may have it; nan where no release tells a share.
+HardlySeen = tuple[Part, float]
 MISSING = "missing"
 LARGEST = 2.0  # share of a part over the mean of its column, up to which all are equally likely; a choice
 MOST_DEVIATIONS = 3.0  # of noise that a true share may be above the released one; a choice
@@ -94,7 +95,11 @@ def support(found: Shares, odds: np.ndarray) -> np.ndarray:
 
 def hardly_seen_in_words(hardly_seen: Mapping[str, Sequence[HardlySeen]]) -> str:
     """Return the parts of all columns as text; "" if there are none."""
-    found = [f"{name}: {_in_words(part)} (at most {most:.2g})" for name, parts in hardly_seen.items() for part, most in parts]
+    found = [
+        f"{name}: {_in_words(part)} ({'no share is released' if math.isnan(most) else f'at most {most:.2g}'})"
+        for name, parts in hardly_seen.items()
+        for part, most in parts
+    ]
     return f"shares of the records: {', '.join(found)}" if found else ""
 
 
@@ -155,7 +160,7 @@ def warn_of_hardly_seen(fitted: Any, X: Any, told: Collection[str] = ()) -> None
             for part, most in hardly_seen[name]
             if name not in told or (isinstance(part, str) and part not in (MISSING, OTHER))
         ]
-        parts = [part for part, most in parts if _share(fitted.schema_.columns[name], part, X[name]) > most]
+        parts = [part for part, most in parts if _share(fitted.schema_.columns[name], part, X[name]) > np.nan_to_num(most)]
         found += [f"{name!r}: {_in_words(part)}" for part in parts]
     if found:
         listed, more = first_of(found)

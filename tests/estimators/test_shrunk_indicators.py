@@ -253,6 +253,26 @@ def test_released_gradients_tell_a_listed_level_that_no_record_has(model, rng):
     assert [part for part, _ in model.hardly_seen_["city"]] == ["Kiel", "other"]
     ulm, bonn, *rest = model.coef_
     np.testing.assert_allclose(rest, (ulm + bonn) / 2)  # gradients do not tell shares
+    assert np.isnan([share for _, share in model.hardly_seen_["city"]]).all()
+    assert "city: Kiel (no share is released)" in model.privacy_report_.learned["hardly_seen"]
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (DPLogisticRegression(1.0, solver="skgd"), "solver='skgd' releases no counts"),
+        (DPLogisticRegression(1.0, solver="objective"), "solver='objective' releases no counts"),
+        (DPLogisticRegression(3.0, inference=True), "inference leaves all effects as released"),
+        (DPLogisticRegression(3.0, solver="gd"), None),
+    ],
+    ids=["skgd", "objective", "inference", "gd"],
+)
+def test_the_report_tells_where_nothing_is_known_of_levels(model, why, rng):
+    X, targets = cities(rng)
+    model = in_silence(fitted, clone(model).set_params(schema=CITIES), X, targets["two"])
+    told = (model.privacy_report_.learned or {}).get("hardly_seen", "")
+    expected = f"Nothing is known of levels that no record had: {why}; predictions for them may be noise"
+    assert (expected in told) if why else ("Nothing is known" not in told)
 
 
 @pytest.mark.parametrize("n_steps", (30, 100))

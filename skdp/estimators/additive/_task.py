@@ -227,6 +227,10 @@ class AdditiveTask(Task):
         result = replace(supported(additive.basis, result, found), extra=additive.supported(found))
         return result, {"hardly_seen_": {name: support.hardly_seen for name, support in found.items()}}
 
+    def unknown(self, plan: Plan, result: SolverResult, facts: Facts) -> str:
+        """Return the statement for functions, which released means alone judge."""
+        return super().unknown(plan, replace(result, kept=result.moments), facts)
+
     def _problem(self, n_samples: int, n_features: int, loss: Loss, kind: type[Problem] = Problem, **fields: Any) -> Problem:
         if self.monotone and loss.n_outputs > 1:
             raise ValueError(
