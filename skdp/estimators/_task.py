@@ -268,8 +268,8 @@ class Task(ABC):
         result, hardly_seen = self.supported(fit.plan, result, fit.facts)
         attributes = {**fit.attributes, **hardly_seen, **self.model(fit.plan, result, fit.facts)}
         attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
-        named = [hardly_seen_in_words(attributes.get("hardly_seen_", {})), self.unknown(fit.plan, result, fit.facts)]
-        if named := ". ".join(filter(None, named)):
+        told = [hardly_seen_in_words(attributes.get("hardly_seen_", {})), self.unknown(fit.plan, result, fit.facts)]
+        if named := ". ".join(filter(None, told)):
             learned = {**(fit.statement.learned or {}), "hardly_seen": named}
             attributes["privacy_report_"] = replace(fit.statement, learned=learned)
         fit.progress.end(self.user_model._attributes_for(self.estimator, attributes), given)
