@@ -25,6 +25,7 @@ from skdp._extra_facts import NO_EXTRA, ExtraFacts
 from skdp._label_types import are_mixed, otherwise_spelt, sorted_labels, told_apart, type_mismatch
 from skdp._table_types import as_table
 from skdp._validation import first_of
+from skdp.privacy.data.persons import Persons
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import silent, warn
 
@@ -194,7 +195,8 @@ class Facts:
 class Table:
     """A checked training table: its public facts, and its records until they are taken out.
 
-    The attribute ``sample_weight`` has the weights of the records over their public bound, or None.
+    The attribute ``sample_weight`` has the weights of the records over their public bound, or None; ``persons`` whose each row
+    is, or None if records are protected.
 
     Parameters
     ----------
@@ -215,13 +217,14 @@ class Table:
     ) -> None:
         self.facts, self.given = facts, given
         self.sample_weight: np.ndarray | None = None
+        self.persons: Persons | None = None
         self._records: tuple[Any, np.ndarray, np.ndarray | None] | None = (X, y, groups)
 
     def __enter__(self) -> "Table":
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._records = self.sample_weight = None
+        self._records = self.sample_weight = self.persons = None
 
     def rows(self, bounds: dict[str, Any]) -> TrainingData:
         """Return the rows for the oracle, once, and drop the references, so that a copy made while reading can be freed.
@@ -237,7 +240,8 @@ class Table:
             The records, clipped.
         """
         weights, self.sample_weight = self.sample_weight, None
-        return TrainingData(*self._taken(), sample_weight=weights, **bounds)
+        persons, self.persons = self.persons, None
+        return TrainingData(*self._taken(), sample_weight=weights, persons=persons, **bounds)
 
     def _taken(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """Return the records, in a function of its own, so that no frame holds them while their copy is made."""

@@ -23,6 +23,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_validation": {"_label_types"},
     "_extra_facts": set(),
     "_first_use": set(),
+    "_persons": {"_data_validation", "_table_types", "_validation"},
     "samplings": {"_validation"},
     "_table_types": {"_files"},
     "_data_validation": {"_label_types", "_table_types", "_validation", "_extra_facts"},
@@ -30,7 +31,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "data": {"_files", "_label_types", "_table_types", "_validation", "_data_validation", "preprocessing"},
     "minimax": {"scorers", "_projections", "_validation"},
     "preprocessing": {
-        *("_validation", "_data_validation", "_files", "_first_use", "_projections", "_table_types"),
+        *("_validation", "_data_validation", "_files", "_first_use", "_persons", "_projections", "_table_types"),
         "_scikit_learn",  # of the transformer that spends a budget
         "data",  # inside the function that learns from a table in partitions
         "estimators",  # for two public names of additive models, on first use
@@ -47,7 +48,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "inspection": {"_label_types", "_plots", "_scikit_learn"},
     "model_selection": {
         "_docstrings",
-        *("_data_validation", "_scikit_learn", "_table_types", "_validation"),
+        *("_data_validation", "_persons", "_scikit_learn", "_table_types", "_validation"),
         *("data", "estimators", "inspection", "metrics"),
     },
     "audit": {"estimators", "solvers", "inspection", "_label_types", "_validation"},
@@ -65,7 +66,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "estimators": {
         "_docstrings",
         *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
-        *("data", "preprocessing", "_validation", "_data_validation", "_extra_facts", "_first_use", "_progress"),
+        *("data", "preprocessing", "_validation", "_data_validation", "_extra_facts", "_first_use", "_persons", "_progress"),
         *("_label_types", "_scikit_learn", "_projections", "_table_types"),
         "_files",  # inside functions that return a data frame
     },

@@ -79,6 +79,7 @@ STRATIFIED = (
     model_selection.StratifiedGroupKFold,
     model_selection.RepeatedStratifiedKFold,
 )
+OF_GROUPS = (model_selection.GroupShuffleSplit, model_selection.LeaveOneGroupOut, model_selection.LeavePGroupsOut)
 ROUNDED = 1.001  # factor that allows for rounding: a ledger rounds the epsilon that is left down to four digits
 UNCOVERED = "neither epsilon nor a ledger covers that."
 RUN: ContextVar[Any] = ContextVar("run", default=None)
@@ -98,7 +99,7 @@ def check_callers(estimator: Any) -> None:
     BudgetExceededError
         If a search has more fits than an active ledger can pay for.
     """
-    stratified = ""
+    stratified, of_persons = "", getattr(estimator, "privacy_unit", None) == "person"
     for frame, name, owner in callers():
         for what, instead in learned_around(owner):
             warn_outside(f"{name} {what}. Use {instead}; {UNCOVERED}")
@@ -106,8 +107,14 @@ def check_callers(estimator: Any) -> None:
             warn_outside(
                 f"{name} draws records by sample_weight, which moves others and their number. Use no sample_weight; {UNCOVERED}"
             )
+        given = frame.f_locals.get("cv") if owner is None else getattr(owner, "cv", None)
+        if of_persons and (is_one(owner, *BAGS) or ((owner is None or hasattr(owner, "cv")) and not _splits_persons(given))):
+            how = f"cv={shown(given)} of {name}" if owner is None or hasattr(owner, "cv") else name
+            warn_outside(
+                f"{how} splits or draws rows, not persons: a row more of one person moves rows of others, and changes the "
+                f"numbers of persons. Use cv=GroupKFold(5, shuffle=True), with persons as groups; {UNCOVERED}"
+            )
         if active():
-            given = frame.f_locals.get("cv") if owner is None else getattr(owner, "cv", None)
             stratified = f"cv={shown(given)} of {name}" if is_stratified(owner, given) else stratified
             if (is_one(owner, *SEARCHES[:2]) or _is_halving(owner)) and _holds(owner.estimator, estimator):
                 _check_search(owner, frame)
@@ -133,6 +140,11 @@ def learned_around(owner: Any) -> Iterator[tuple[str, str]]:
             "numbers the labels that occur, so that one rare label changes those of other records, whatever classes= says",
             "classes=None, for which the set of labels is public, or the private classifier alone",
         )
+
+
+def _splits_persons(cv: Any) -> bool:
+    """Return whether folds are made of the sorted ids of persons alone, whatever their numbers of rows are."""
+    return isinstance(cv, OF_GROUPS) or (isinstance(cv, model_selection.GroupKFold) and bool(getattr(cv, "shuffle", False)))
 
 
 def warn_outside(message: str) -> None:

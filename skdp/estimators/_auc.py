@@ -214,6 +214,7 @@ class DPAUCMaximizer(DPClassifier):
         *,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         solver: "str | Solver" = "auto",
         scorer: str = "linear",
         hidden_layer_sizes: Any = (256, 128),
@@ -230,6 +231,7 @@ class DPAUCMaximizer(DPClassifier):
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.solver = solver
         self.scorer = scorer
         self.hidden_layer_sizes = hidden_layer_sizes

@@ -4,7 +4,7 @@ import math
 from abc import ABC
 from collections.abc import Iterable
 from dataclasses import replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import read_unlabelled
+from skdp._persons import taken_persons
 from skdp._progress import CallbackSupportMixin
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._scikit_learn.pipelines import refuse_selection, warn_of_learning_steps
@@ -43,6 +44,10 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
         Which pairs of tables the guarantee covers. They differ in one record, which is replaced by any other record
         ("replace_one") or by a null record that contributes nothing ("zero_out", which DP-SGD libraries report).
+    privacy_unit : {"record", "person"}, default="record"
+        What the guarantee protects: a single row, or all rows of a person, for tables with several rows per person. With
+        "person", ``fit(X, y, persons=ids)`` takes whose each row is. A row then weighs one over the number of rows of its person,
+        so that the model describes a random row of a random person, and ``n_samples`` is the number of persons everywhere.
     solver : "auto", str or Solver, default="auto"
         Algorithm: a name from `skdp.solvers.SOLVERS` such as ``"gd"``, or a solver object such as
         ``GradientDescent(n_steps=100)``. "auto" chooses from public facts; the report names the choice and its reason.
@@ -150,7 +155,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Return the task of a fit with the present parameters; with what another estimator states that chose this one."""
         return self._task_class(self, choice)
 
-    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], choice: Any = None, **inputs: Any) -> Any:
+    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], choice: Any = None, persons: Any = None, **inputs: Any) -> Any:
         """Fit in five lines: read the table, plan the fit, pay for it, run it, and set all attributes at once.
 
         The first two lines raise all errors about the parameters and the table. The third charges the ledgers, which may refuse.
@@ -160,7 +165,11 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         inputs |= taken_weights(task, unsupported)
         refuse_fit_arguments(type(self), unsupported)
         warn_of_learning_steps()
-        X = as_table(X)
+        X, group = taken_persons(task.privacy_unit, task.kind, as_table(X), y, persons)
+        if group is not None:
+            task = task.replaced(n_persons=group.n_persons)
+            inputs["persons"] = [group]
+        del persons, group
         if (learning := first_stage(task, X)) is not None:
             refuse_selection()
             given = [X, y]
@@ -186,7 +195,9 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
             warn(sentence, UserWarning)
         return self
 
-    def plan(self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None) -> PrivacyReport:
+    def plan(
+        self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None, *, persons: Any = None
+    ) -> PrivacyReport:
         """Return the report of a fit on a table of the given shape, before any data is touched.
 
         Parameters
@@ -198,6 +209,9 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         n_classes : int or None, default=None
             Number of classes, at least 2, if neither ``classes`` nor a schema gives it. None then means 2, and the report states
             this assumption. Regressors accept only None.
+        persons : array-like of shape (n_samples,), str or None, default=None
+            Whose each row of a given table is, with ``privacy_unit="person"``, as for `fit`; without a table, ``n_samples`` is
+            the number of persons.
 
         Returns
         -------
@@ -210,7 +224,21 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         TypeError, ValueError
             As `fit` does.
         """
-        return self._planned(self._task(), n_samples, n_features, n_classes)
+        return self._planned(*self._planned_units(n_samples, persons), n_features, n_classes)
+
+    def _planned_units(self, n_samples: Any, persons: Any) -> tuple[Any, Any]:
+        """Return the task of a planned fit, and the shape or the table without a column of ids."""
+        task = self._task()
+        if persons is None:
+            if task.privacy_unit == "person" and not isinstance(n_samples, (Integral, tuple)):
+                raise ValueError(
+                    "plan of a table with privacy_unit='person' without persons; expected plan(X, persons=ids), or "
+                    "plan(n_persons, n_features)."
+                )
+            return task, n_samples
+        n_samples, group = taken_persons(task.privacy_unit, task.kind, as_table(n_samples), None, persons)
+        assert group is not None
+        return task.replaced(n_persons=group.n_persons), n_samples
 
     def _planned(
         self, task: Any, n_samples: Any, n_features: int | None, n_classes: int | None, extra_of: Any = None

@@ -111,7 +111,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
     def __init__(self) -> None: ...
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, *, persons: Any = None, **unsupported: Any) -> Any:
         """Fit the model, spending the budget once.
 
         Parameters
@@ -120,6 +120,9 @@ class DPClassifier(ClassifierMixin, DPEstimator):
             Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
         y : array-like of shape (n_samples,)
             Class labels.
+        persons : array-like of shape (n_samples,), str or None, default=None
+            Whose each row is, with ``privacy_unit="person"``: an id per row, integers or texts, or the name of a column of a data
+            frame, which is no feature then. Ids are private, and nothing keeps them.
         **unsupported : dict
             ``sample_weight``, array-like of shape (n_samples,), where ``max_sample_weight`` is given: weights of the records,
             which are private. Refused else, as all other arguments: they raise a TypeError with the reason.
@@ -130,7 +133,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
             The fitted estimator. An interrupted fit leaves it unchanged.
         """
         with silent():
-            return self._fit(X, y, unsupported)
+            return self._fit(X, y, unsupported, persons=persons)
 
     @takes_tables
     def decision_function(self, X: Any) -> np.ndarray:

@@ -146,6 +146,7 @@ class DPConstrainedRegression(ConstrainedModel, DPRegressor):
         *,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         solver: "str | Solver" = "auto",
         constraint: "str | Constraint" = "l1",
         radius: float = 1.0,
@@ -165,6 +166,7 @@ class DPConstrainedRegression(ConstrainedModel, DPRegressor):
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.solver = solver
         self.constraint = constraint
         self.radius = radius
@@ -258,6 +260,7 @@ class DPConstrainedClassifier(ConstrainedModel, DPProbabilisticClassifier):
         *,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         solver: "str | Solver" = "auto",
         constraint: "str | Constraint" = "l1",
         radius: float = 1.0,
@@ -276,6 +279,7 @@ class DPConstrainedClassifier(ConstrainedModel, DPProbabilisticClassifier):
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.solver = solver
         self.constraint = constraint
         self.radius = radius

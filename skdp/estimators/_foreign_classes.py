@@ -1,17 +1,19 @@
 """Find what sees data or makes noise and is not part of skdp; the report names it."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from skdp import losses, minimax, scorers
-from skdp.estimators._plan import Plan
 from skdp.privacy import objective_perturbation as perturbation
 from skdp.privacy import queries, schedule
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.queries._strong_convexity import Minimization
 from skdp.solvers import Ask, MinimaxProblem, NoLoss
+
+if TYPE_CHECKING:
+    from skdp.estimators._plan import Plan
 
 MODULES = (losses, minimax, perturbation, queries, schedule, scorers)
 SKDP_CLASSES = frozenset(
@@ -24,7 +26,7 @@ NUMBERS = frozenset({type(None), bool, int, float, str, *np.sctypeDict.values()}
 Foreign = set[tuple[str, type]]
 
 
-def unreviewed(plan: Plan) -> list[str]:
+def unreviewed(plan: "Plan") -> list[str]:
     """Return the names of what sees the data or makes the noise of a fit and is not part of skdp.
 
     Classes are compared by identity: an author can choose any module and name, and a derived class can override anything. An
@@ -44,7 +46,7 @@ def unreviewed(plan: Plan) -> list[str]:
     return sorted({name for name, _ in _of(plan)})
 
 
-def refuse_foreign_parts(ask: Ask, plan: Plan) -> Ask:
+def refuse_foreign_parts(ask: Ask, plan: "Plan") -> Ask:
     """Return ``ask`` with a check that queries hold nothing foreign that the report does not name.
 
     A user's solver makes the queries; a loss that it puts into one would see data without noise.
@@ -77,7 +79,7 @@ def refuse_foreign_parts(ask: Ask, plan: Plan) -> Ask:
     return asked
 
 
-def _of(plan: Plan) -> Foreign:
+def _of(plan: "Plan") -> Foreign:
     """Return the foreign parts of everything in a plan that sees the data or makes noise."""
     releases = [release for _, release in plan.schedule.entries]
     saddle = plan.problem.saddle if isinstance(plan.problem, MinimaxProblem) else None

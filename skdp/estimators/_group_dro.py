@@ -248,7 +248,13 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
             return self._fit(X, y, unsupported, groups=groups)
 
     def plan(
-        self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None, *, group_sizes: Any = None
+        self,
+        n_samples: Any,
+        n_features: int | None = None,
+        n_classes: int | None = None,
+        *,
+        persons: None = None,
+        group_sizes: Any = None,
     ) -> PrivacyReport:
         """Return the report of a fit on a table of the given shape, before any data is touched.
 
@@ -260,6 +266,8 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
             Number of columns, at least 1. None where a shape or a table tells it.
         n_classes : int or None, default=None
             Number of classes: 2, or None.
+        persons : None, default=None
+            Not taken: the sizes of groups are public, and a person may be in several of them.
         group_sizes : sequence of int, dict or None, default=None
             Number of records of every group; they add up to n_samples. None is one group.
 
@@ -275,6 +283,8 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
             As `fit` does.
         """
         check_integer("n_classes", n_classes, minimum=2, maximum=2, optional=True)
+        if persons is not None:
+            raise TypeError("persons is given to DPGroupDROClassifier, which protects single rows; expected None.")
 
         def groups(n_samples: int) -> Groups:
             return Groups(sizes=check_group_sizes(group_sizes, n_samples))

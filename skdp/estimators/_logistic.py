@@ -124,6 +124,7 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
         *,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         solver: "str | Solver" = "auto",
         alpha: float | None = None,
         l1_ratio: float = 0.0,
@@ -143,6 +144,7 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.solver = solver
         self.alpha = alpha
         self.l1_ratio = l1_ratio

@@ -15,7 +15,6 @@ from skdp.estimators._task import Task
 from skdp.estimators._unsupported import explain_refusals
 from skdp.minimax import SaddleProblem
 from skdp.minimax._validation import check_sizes
-from skdp.privacy.budget import Budget
 from skdp.privacy.errors import silent
 from skdp.solvers import MinimaxProblem, NoLoss, Problem, Solver, SolverResult
 
@@ -52,7 +51,7 @@ class MinimaxTask(Task):
             n_samples=n_samples,
             n_features=n_features,
             loss=NoLoss(saddle.name),
-            budget=Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples),
+            budget=self.budget(n_samples),
             data_norm=math.sqrt(n_features) if self.data_norm is None else float(self.data_norm),
             intercept_scaling=0.0,
             saddle=saddle,
@@ -180,6 +179,7 @@ class DPMinimax(DPEstimator):
         epsilon: float = 1.0,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         solver: "str | Solver" = "auto",
         alpha: float | None = None,
         data_norm: float | None = None,
@@ -190,6 +190,7 @@ class DPMinimax(DPEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.solver = solver
         self.alpha = alpha
         self.data_norm = data_norm
@@ -197,7 +198,7 @@ class DPMinimax(DPEstimator):
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, **unsupported: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, *, persons: Any = None, **unsupported: Any) -> Any:
         """Solve the problem, spending the budget once.
 
         Parameters
@@ -206,6 +207,9 @@ class DPMinimax(DPEstimator):
             Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
         y : array-like of shape (n_samples,) or None, default=None
             Targets, finite numbers, which the problem sees unchanged. None means zeros.
+        persons : array-like of shape (n_samples,), str or None, default=None
+            Whose each row is, with ``privacy_unit="person"``: an id per row, integers or texts, or the name of a column of a data
+            frame, which is no feature then. Ids are private, and nothing keeps them.
         **unsupported : dict
             Refused: ``sample_weight`` and other arguments raise a TypeError with the reason.
 
@@ -215,4 +219,4 @@ class DPMinimax(DPEstimator):
             The fitted estimator. An interrupted fit leaves it unchanged.
         """
         with silent():
-            return self._fit(X, y, unsupported)
+            return self._fit(X, y, unsupported, persons=persons)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.estimators._foreign_classes import SKDP_CLASSES
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.data.summation import summation_error
@@ -53,7 +54,9 @@ class Plan(ReleasePlan):
         problem = replace(problem, alpha=chosen.default_alpha(problem) if alpha is None else float(alpha))
         problem = replace(problem, clip_norm=chosen.default_clip_norm(problem) if clip_norm is None else float(clip_norm))
         schedule = with_others(problem, chosen.schedule(problem), chosen)
+        _refuse_unit(problem, chosen, schedule)
         by_column = schedule.by_column or (by_column and not schedule.by_row)  # the same for dense and CSR, which data may decide
+        by_column = by_column and problem.budget.unit == "record"  # rows of persons are summed by blocks, whatever their number
         plan = cls(
             problem,
             chosen,
@@ -147,6 +150,25 @@ def _after_total(problem: Problem, schedule: Schedule) -> Schedule:
     if not schedule.full_gaussian:
         raise ValueError("max_sample_weight is given with releases that are not full-data Gaussian; expected None.")
     return schedule.preceded_by(Release(TotalWeight, Gaussian(), TotalWeight.clip_norm, TotalWeight.size), problem.total_share)
+
+
+def _refuse_unit(problem: Any, solver: Any, schedule: Schedule) -> None:
+    """Raise ValueError, before anything is charged, for releases whose guarantee holds for records alone."""
+    if problem.budget.unit == "record":
+        return
+    if schedule.samples or schedule.passes_once:
+        raise ValueError(
+            f"solver={solver!r} draws rows, not persons: a person with many rows would be drawn more often; expected a solver "
+            "whose releases read all rows, such as 'auto' chooses."
+        )
+    if problem.max_sample_weight is not None:
+        raise ValueError("max_sample_weight is given with privacy_unit='person', which weighs rows itself; expected None.")
+    for query in {release.query for _, release in schedule.entries} - SKDP_CLASSES:
+        if not getattr(query, "takes_persons", False):
+            raise ValueError(
+                f"{query.__name__} is not part of skdp, and does not state takes_persons = True: that what a row adds is clipped "
+                "before it is multiplied by the weight of the row."
+            )
 
 
 def _check_constraint(problem: Problem) -> None:

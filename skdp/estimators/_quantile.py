@@ -120,6 +120,7 @@ class DPQuantileRegressor(DPRegressor):
         quantile: float = 0.5,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         solver: "str | Solver" = "auto",
         target_bounds: tuple[float, float] | None = None,
         alpha: float | None = None,
@@ -137,6 +138,7 @@ class DPQuantileRegressor(DPRegressor):
         self.quantile = quantile
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.solver = solver
         self.target_bounds = target_bounds
         self.alpha = alpha

@@ -136,6 +136,7 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
         *,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         solver: "str | Solver" = "auto",
         target_bounds: tuple[float, float] | None = None,
         alpha: float | None = None,
@@ -154,6 +155,7 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.solver = solver
         self.target_bounds = target_bounds
         self.alpha = alpha

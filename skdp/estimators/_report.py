@@ -9,10 +9,10 @@ from skdp.estimators._group_labels import Groups
 from skdp.estimators._plan import Plan
 from skdp.estimators._signal import DROWNED, gradient_noise, prediction_noise
 from skdp.preprocessing._schema import Schema
-from skdp.privacy.budget import ADJACENCIES
+from skdp.privacy.budget import neighbours
 from skdp.privacy.errors import shown
 from skdp.privacy.noise.source import NoiseSource
-from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport
+from skdp.privacy.report.statement import ESTIMAND, OTHER_FITS, PrivacyReport, assumed_of
 from skdp.privacy.schedule import Selection
 from skdp.solvers import AUCProblem, GroupDROProblem, Problem, Solver
 
@@ -54,7 +54,8 @@ def report(
         task.name,
         planned=planned,
         reproducible_noise=not noise.secure,
-        adjacency_in_words=ADJACENCIES[problem.budget.adjacency] + (OF_ITS_GROUP if _grouped(problem) else ""),
+        adjacency_in_words=neighbours(problem.budget.adjacency, problem.budget.unit)
+        + (OF_ITS_GROUP if _grouped(problem) else ""),
         solver=plan.solver.name,
         solver_title=task.solver_title(plan),
         solver_reason=plan.reason,
@@ -115,7 +116,7 @@ def _minimum_noise(plan: Plan) -> str:
 def _public_table(plan: Plan, facts: Facts, planned: bool) -> dict[str, Any]:
     problem = plan.problem
     shape = {
-        "n_samples": problem.n_samples,
+        problem.budget.number: problem.n_samples,
         "n_features": problem.n_columns,
         **({} if facts.partitions is None else facts.partitions.stated(plan.schedule.passes)),
     }
@@ -167,7 +168,8 @@ def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None, learn
         *([LEARNED] if learned else []),
         f"no {'other ' * learned}parameter was computed from the data: {public}",
         OTHER_FITS,
-        ONE_PERSON,
+        *assumed_of(plan.budget.unit),
+        *([] if plan.budget.unit == "record" else [ESTIMAND]),
         *([] if partitions is None else [partitions.trusted]),
         *([PURE_SELECTION if selects else PURE] if plan.problem.budget.delta == 0 else []),
         *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in unreviewed(plan)),

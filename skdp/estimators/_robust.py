@@ -106,6 +106,7 @@ class DPRobustRegressor(DPRegressor):
         *,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         solver: "str | Solver" = "auto",
         loss: str = "welsch",
         threshold: float | None = None,
@@ -124,6 +125,7 @@ class DPRobustRegressor(DPRegressor):
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.solver = solver
         self.loss = loss
         self.threshold = threshold

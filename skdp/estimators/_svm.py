@@ -125,6 +125,7 @@ class DPLinearSVC(WeightedMixin, DPClassifier):
         *,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         solver: "str | Solver" = "auto",
         loss: str = "huber_hinge",
         alpha: float | None = None,
@@ -144,6 +145,7 @@ class DPLinearSVC(WeightedMixin, DPClassifier):
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.solver = solver
         self.loss = loss
         self.alpha = alpha

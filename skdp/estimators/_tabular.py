@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdp._data_validation import quoting_no_data
 from skdp._docstrings import complete_docstring
+from skdp._persons import taken_persons
 from skdp._table_types import as_table, is_dask, is_lazy
 from skdp.data._dask import table_of
 from skdp.estimators._classifier import DPProbabilisticClassifier
@@ -67,14 +68,19 @@ class TabularModel(ColumnModel):
     _usual: ClassVar[Any]  # where noise would win over trees
     _faint: ClassVar[Any]  # where noise would win over functions of columns, too
 
-    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], choice: Any = None, **inputs: Any) -> Any:
+    def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], choice: Any = None, persons: Any = None, **inputs: Any) -> Any:
         refuse_fit_arguments(type(self), unsupported)  # also what the chosen estimator takes
         X = as_table(X)
-        n_samples, n_columns, rest = self._facts_of(X, y)
+        task = self._task()
+        features, group = taken_persons(task.privacy_unit, task.kind, X, y, persons)
+        n_samples, n_columns, rest = self._facts_of(
+            features, y, task if group is None else task.replaced(n_persons=group.n_persons)
+        )
+        del features, group
         model, choice = self._chosen(n_samples, n_columns, rest)
         if self._ledgers:
             model._ledgers = self._ledgers
-        model._fit(X, y, unsupported, choice, **inputs)
+        model._fit(X, y, unsupported, choice, persons=persons, **inputs)
         self._commit(self._attributes_of(model))
         return self
 
@@ -87,15 +93,18 @@ class TabularModel(ColumnModel):
         """Return the attributes of this estimator once the chosen one is fitted."""
         return {**{name: value for name, value in vars(model).items() if name in SHARED}, "estimator_": model}
 
-    def plan(self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None) -> PrivacyReport:
+    def plan(
+        self, n_samples: Any, n_features: int | None = None, n_classes: int | None = None, *, persons: Any = None
+    ) -> PrivacyReport:
         """Return the report of a fit on a table of the given shape, before any data is touched; states what would be fitted."""
+        task, n_samples = self._planned_units(n_samples, persons)
         table = planned_table(self.schema, n_samples, n_features)
         if (hasattr(table, "shape") and not isinstance(table, Integral)) or is_lazy(table):
-            model, choice = self._chosen(*self._facts_of(table, None))
+            model, choice = self._chosen(*self._facts_of(table, None, task))
         else:
             shape = read_shape(n_samples, n_features)
             model, choice = self._chosen(shape.n_samples, self._task().n_columns(shape.n_features))
-        return model._planned(model._task(choice), n_samples, n_features, n_classes)  # type: ignore[no-any-return]
+        return model._planned(model._task(choice).replaced(n_persons=task.n_persons), n_samples, n_features, n_classes)  # type: ignore[no-any-return]
 
     def _chosen(self, n_samples: int, n_columns: int, budget: Budget | None = None) -> tuple[Any, Choice]:
         """Return the estimator that is fitted, chosen by public facts alone; None stands for the whole budget."""
@@ -117,15 +126,16 @@ class TabularModel(ColumnModel):
         given = self.get_params(deep=False)
         return kind(**{name: given[name] for name in kind._get_param_names() if name in given})
 
-    def _facts_of(self, X: Any, y: Any) -> tuple[int, int, Budget | None]:
+    def _facts_of(self, X: Any, y: Any, task: Any) -> tuple[int, int, Budget | None]:
         """Return the numbers of records and of columns, and the budget that columns which are learned leave."""
         n_samples, n_columns = self._shape_of(X, y)
+        n_samples = task.units_of(n_samples)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the chosen estimator repeats them
             try:
-                learning = learning_of(self._task(), X)
+                learning = learning_of(task, X)
                 if isinstance(learning, LearningInPartitions):
-                    learning = Learning.planned(self._task(), replace(learning.facts, n_samples=n_samples))
+                    learning = Learning.planned(task, replace(learning.facts, n_samples=n_samples))
             except (TypeError, ValueError, PrivacyAccountingError):
                 return n_samples, n_columns, None  # the chosen estimator says what is wrong
         return n_samples, *((n_columns, None) if learning is None else (len(learning.facts.likely().columns), learning.rest))
@@ -260,6 +270,7 @@ class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticCla
         *,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         schema: Any = None,
         feature_bounds: Any = None,
         classes: Any = None,
@@ -270,6 +281,7 @@ class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticCla
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.schema = schema
         self.feature_bounds = feature_bounds
         self.classes = classes
@@ -337,6 +349,7 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
         *,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         target_bounds: tuple[float, float] | None = None,
         schema: Any = None,
         feature_bounds: Any = None,
@@ -346,6 +359,7 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.target_bounds = target_bounds
         self.schema = schema
         self.feature_bounds = feature_bounds

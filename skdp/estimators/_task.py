@@ -106,6 +106,8 @@ class Task(ABC):
     intercept_scaling: Any = 1.0
     max_sample_weight: Any = None
     inference: Any = False
+    privacy_unit: Any = "record"
+    n_persons: int | None = None  # public number of persons of the table of this fit; None if records are protected
     random_state: Any
     verbose: Any
 
@@ -157,6 +159,10 @@ class Task(ABC):
         """The name of the class of the estimator."""
         return type(self.estimator).__name__
 
+    def units_of(self, n_rows: int) -> int:
+        """Return the public number of records or persons of a table with so many rows."""
+        return n_rows if self.n_persons is None else self.n_persons
+
     @property
     def takes_weights(self) -> bool:
         """Whether records may have weights."""
@@ -173,8 +179,11 @@ class Task(ABC):
         self.check_parameters()
         return self.table(X, y, **inputs)
 
-    def table(self, X: Any, y: Any, sample_weight: Any = None, **inputs: Any) -> "Table | PartitionedTable":
-        """Check the training table, whose rows a schema prepares where there is one; the weights are taken out of their list."""
+    def table(self, X: Any, y: Any, sample_weight: Any = None, persons: Any = None, **inputs: Any) -> "Table | PartitionedTable":
+        """Check the training table, whose rows a schema prepares where there is one.
+
+        The weights, and the persons of the rows, are taken out of their lists.
+        """
         given = (X, y) if asks_for_data(self) else (None, None)
         schema = self.row_schema
         X = X if schema is None else prepared(schema, X)
@@ -190,6 +199,9 @@ class Task(ABC):
             table = Table(*self.read(self.scratch(), X, y, **inputs), given=given)
             if sample_weight is not None:
                 table.sample_weight = read_weights(sample_weight.pop(), self.max_sample_weight, table.facts.n_samples)
+            if persons is not None:
+                table.persons = persons.pop()
+                table.facts = replace(table.facts, n_samples=table.persons.n_persons)
         table.facts = self.facts_of_rows(table.facts)
         return table
 
@@ -351,7 +363,7 @@ class Task(ABC):
         n_columns = self.n_columns(shape.n_features)
         self.check_parameters()
         classes, assumed = self.planned_classes(n_classes)
-        facts = self.facts_of_rows(Facts(shape.n_samples, n_columns, classes=classes))
+        facts = self.facts_of_rows(Facts(self.units_of(shape.n_samples), n_columns, classes=classes))
         facts = replace(facts, partitions=planned_partitions(n_samples, facts))
         return facts, {**({"read": READ} if shape.of_table else {}), **assumed}
 
@@ -448,7 +460,7 @@ class Task(ABC):
         )
 
     def budget(self, n_samples: int) -> Budget:
-        return Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples)
+        return Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples, self.privacy_unit)
 
     def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:
         """Return the public facts about the rows behind the oracle, by field name of `Problem`."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._data_validation import Facts, LabelReader, TargetReader, check_label_set, quoting_no_data, refuse_dates
+from skdp._data_validation import Facts, LabelReader, TargetReader, check_label_set, len_of, quoting_no_data, refuse_dates
 from skdp._progress import asks_for_data
 from skdp._table_types import is_dask, is_lazy
 from skdp._validation import shown
@@ -63,7 +63,7 @@ def learning_of(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
         if not asked:
             return None
         columns = typed_columns(X)
-        return LearningInPartitions(task, FrameFacts.of(columns, task.schema, _lacks_range(task)), columns.n_samples is not None)
+        return LearningInPartitions(task, _facts_of(task, columns), columns.n_samples is not None)
     if not asked and framed(X) is not X and all(map(is_number, X.dtypes)):
         warn(
             "X is a data frame whose columns have no strings for names, so that it is taken for an array: nothing is learned "
@@ -90,6 +90,12 @@ def first_stage(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
     if learning is None:
         warn_of_left_out(task.schema, X)
     return learning
+
+
+def _facts_of(task: Any, X: Any) -> FrameFacts:
+    """Return what is public about a frame."""
+    facts = FrameFacts.of(X, task.schema, _lacks_range(task))
+    return facts if task.n_persons is None else replace(facts, n_samples=task.n_persons)
 
 
 def _warn_of_target(name: Any, learned: Collection[str]) -> None:
@@ -149,7 +155,7 @@ class Learning:
     @classmethod
     def of(cls, task: Any, X: Any) -> "Learning":
         """Plan both stages; raise an error if the second one cannot be planned for what may be learned."""
-        facts = FrameFacts.of(X, task.schema, _lacks_range(task))
+        facts = _facts_of(task, X)
         learning = cls.planned(task, facts)
         list(learning.likely_plans())  # which raises their errors
         return learning
@@ -163,7 +169,7 @@ class Learning:
         target = _lacks_range(task) and not facts.of_target.get("target_bounds")
         mu = gaussian_mu(budget.epsilon, budget.delta)
         share = _share(facts, target, mu, budget.adjacency)
-        rest = Budget(gaussian_epsilon(mu * math.sqrt(1 - share), budget.delta), budget.delta, budget.adjacency)
+        rest = replace(budget, epsilon=gaussian_epsilon(mu * math.sqrt(1 - share), budget.delta))
         try:
             of_fit = gaussian_mu(rest.epsilon, rest.delta)
         except ValueError:
@@ -220,8 +226,9 @@ class Learning:
         task.budget(self.facts.n_samples)  # which warns if it is weak
         _warn_of_target(getattr(y, "name", None), self.facts.are_text)
         targets, classes = self._checked(X, y)
-        task.check_inputs(self.facts.n_samples, **inputs)
-        return self.both(lambda: self.facts.rows(X, targets), classes, lambda: (X, y), told, **inputs)
+        task.check_inputs(len_of(X), **inputs)
+        persons = inputs.get("persons", ())
+        return self.both(lambda: self.facts.rows(X, targets, *persons), classes, lambda: (X, y), told, **inputs)
 
     def both(
         self,
@@ -343,7 +350,7 @@ class Learning:
 
     def _checked(self, X: Any, y: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Check y, and the columns that the user describes; return the targets whose range is learned, and the classes."""
-        targets, classes = self.target_reader.check_target(y, self.facts.n_samples)
+        targets, classes = self.target_reader.check_target(y, len_of(X))
         if classes is not None:
             check_label_set(classes)
         if (described := self.described) is not None:

@@ -9,13 +9,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docstrings import fill_docstring, quoted
 from skdp._label_types import classes_of
+from skdp._persons import taken_persons
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table
 from skdp._validation import check_truth, shown
 from skdp.metrics._definition import ErrorMetric, MetricDefinition
 from skdp.metrics._error_kind import ErrorMoments, check_bounds, refuse_bounds
 from skdp.metrics._evaluation import Evaluation
-from skdp.metrics._kind import FEWEST, EvaluationKind, budget_of, check_level, check_noise, refuse_laplace, run_evaluation
+from skdp.metrics._kind import (
+    FEWEST,
+    EvaluationKind,
+    budget_of,
+    check_level,
+    check_noise,
+    noise_of,
+    refuse_laplace,
+    run_evaluation,
+)
 from skdp.metrics._metrics import CLASSIFICATION, METRICS, OF_EVENT, REGRESSION
 from skdp.metrics._reading import (
     MOST_CLASSES,
@@ -27,8 +37,9 @@ from skdp.metrics._reading import (
     targets_of,
 )
 from skdp.metrics._score_kinds import SeveralClasses, kind_of_scores
+from skdp.privacy.budget import unit_of
 from skdp.privacy.data.scored_records import ScoredRecords
-from skdp.privacy.errors import silently
+from skdp.privacy.errors import silently, warn
 from skdp.privacy.ledger.charging import along, in_worker
 from skdp.privacy.report.statement import PrivacyReport
 
@@ -61,6 +72,7 @@ def evaluate(
     groups: Any = None,
     group_labels: Iterable[Any] | None = None,
     disjoint: bool = False,
+    persons: Any = None,
     noise: str = "auto",
     random_state: Any = None,
 ) -> Evaluation:
@@ -103,6 +115,9 @@ def evaluate(
         Public names of all groups; a group may be empty. Needed with ``groups``.
     disjoint : bool, default=False
         Whether nobody in the test records is in the training records, which the report then states.
+    persons : array-like of shape (n_samples,), str or None, default=None
+        Whose each test record is: an id per row, or the name of a column of X. Persons are protected then, each with all her
+        rows, and a row weighs one over their number. None protects single rows.
     noise : {"auto", "laplace", "gaussian"}, default="auto"
         Kind of noise of the evaluation of a classifier. "auto" takes the one with less error at this budget, but Gaussian noise
         under an active ledger: together with a fit it costs less. Regressors have Gaussian noise.
@@ -186,7 +201,13 @@ def evaluate(
     >>> list(found), found.table.error_bound > 0.2
     (['mae', 'rmse', 'r2'], True)
     """
-    X = as_table(X)
+    X, group = taken_persons("record" if persons is None else "person", "evaluate", as_table(X), y, persons)
+    del persons
+    unit = "record" if group is None else "person"
+    if group is not None and group.n_persons < FEWEST:
+        raise ValueError(f"There are fewer than {FEWEST} persons with test records, of which no metric could be told.")
+    _warn_of_unit(model, unit)
+    noise = noise_of(noise, unit)
     check_level(level)
     check_noise(noise, delta)
     check_truth("disjoint", disjoint)
@@ -207,8 +228,9 @@ def evaluate(
                 check_is_fitted(model)
             targets = targets_of(y)
             predictions = predictions_of(model, X, len(targets))
-            budget, moments = budget_of(len(targets), epsilon, delta, adjacency), ErrorMoments(error_bound, target_bounds)
-            records = moments.records(targets, predictions)
+            moments = ErrorMoments(error_bound, target_bounds)
+            records = moments.records(targets, predictions).of_persons(group)
+            budget = budget_of(records.n_samples, epsilon, delta, adjacency, unit=unit)
             return run_evaluation(moments, records, of_errors, budget, noise="gaussian", **facts)
         refuse_bounds(error_bound, target_bounds)
         if hasattr(model, "classes_") and len(model.classes_) > 2:
@@ -224,7 +246,8 @@ def evaluate(
             numbers, names = group_numbers(groups, group_labels, len(labels))
             kind = kind_of_scores(chosen, len(names))
             records, classes = ScoredRecords(log_odds, labels, numbers), classes_of(model)
-        budget = budget_of(records.n_samples, epsilon, delta, adjacency, pure=True)
+        records = records.of_persons(group)
+        budget = budget_of(records.n_samples, epsilon, delta, adjacency, pure=True, unit=unit)
         return run_evaluation(kind, records, chosen, budget, noise=noise, classes=classes, group_labels=names, **facts)
 
 
@@ -239,6 +262,7 @@ def plan_evaluation(
     target_bounds: tuple[float, float] | None = None,
     n_groups: int = 0,
     n_classes: int = 2,
+    privacy_unit: str = "record",
     noise: str = "auto",
 ) -> PrivacyReport:
     """Return the report of an evaluation before any data is touched.
@@ -246,7 +270,7 @@ def plan_evaluation(
     Parameters
     ----------
     n_samples : int
-        Number of test records.
+        Number of test records, or of persons.
     metrics : iterable of str or None, default=None
         Those of a classifier, or those of a regressor, as of `evaluate`; None means those of a classifier.
     epsilon, delta : float
@@ -259,6 +283,8 @@ def plan_evaluation(
         Number of groups of the evaluation of a classifier; 0 without groups.
     n_classes : int, default=2
         Number of classes of the classifier.
+    privacy_unit : {"record", "person"}, default="record"
+        What is protected; "person" plans an evaluation with ``persons``.
     noise : {"auto", "laplace", "gaussian"}, default="auto"
         Kind of noise of the evaluation of a classifier, as of `evaluate`.
 
@@ -274,11 +300,12 @@ def plan_evaluation(
     """
     if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < FEWEST:
         raise ValueError(f"n_samples={shown(n_samples)}; expected an integer from {FEWEST} on.")
+    noise = noise_of(noise, unit_of(privacy_unit))
     check_noise(noise, delta)
     chosen = _chosen(metrics, CLASSIFICATION if metrics is None else METRICS)
     names = tuple(metric.name for metric in chosen)
     of_errors = any(isinstance(metric, ErrorMetric) for metric in chosen)
-    budget = budget_of(int(n_samples), epsilon, delta, adjacency, pure=not of_errors)
+    budget = budget_of(int(n_samples), epsilon, delta, adjacency, pure=not of_errors, unit=privacy_unit)
     if of_errors:
         refuse_laplace(noise)
         check_bounds(error_bound, target_bounds, _chosen(names, REGRESSION))
@@ -323,3 +350,13 @@ def _is_regressor(model: Any) -> bool:
     """Whether a model predicts, and is no classifier."""
     classes = hasattr(model, "predict_proba") or hasattr(model, "classes_")
     return hasattr(model, "predict") and not classes and not (isinstance(model, BaseEstimator) and is_classifier(model))
+
+
+def _warn_of_unit(model: Any, unit: str) -> None:
+    """Warn, before anything is charged, if a model that protects persons is evaluated on single rows."""
+    if unit == "record" and getattr(model, "privacy_unit", unit) == "person":
+        warn(
+            "The model protects persons, and this evaluation protects single rows: a person with k of them is protected less, by "
+            "about k times the epsilon. Use evaluate(..., persons=ids).",
+            UserWarning,
+        )

@@ -23,7 +23,7 @@ from skdp.privacy.ledger.charging import pay, paying, tokens_along
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.queries import SumQuery
 from skdp.privacy.release_plan import ReleasePlan
-from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport
+from skdp.privacy.report.statement import OTHER_FITS, PrivacyReport, assumed_of
 from skdp.privacy.schedule import Gaussian, Laplace, Release, Schedule
 
 FEWEST = 50  # records
@@ -80,7 +80,7 @@ class EvaluationPlan(ReleasePlan):
             solver_reason=self.reason,
             noise_size=f"{self.stds[-1] / self.n_samples:.3g} {self.kind.unit}",
             public={
-                "n_samples": self.n_samples,
+                self.budget.number: self.n_samples,
                 "parameters": {"metrics": ", ".join(names), "model": model},
                 "n_releases": len(self.schedule),
                 "passes": self.schedule.passes,
@@ -91,7 +91,7 @@ class EvaluationPlan(ReleasePlan):
                 self.kind.assumption,
                 DISJOINT if disjoint else SHARED,
                 OTHER_FITS,
-                ONE_PERSON,
+                *assumed_of(self.budget.unit),
             ),
         )
 
@@ -248,9 +248,9 @@ def run_evaluation(
     return evaluation(table, {label: evaluation(part, {}) for label, part in zip(group_labels, parts, strict=True)})
 
 
-def budget_of(n_samples: int, epsilon: Any, delta: Any, adjacency: Any, *, pure: bool = False) -> Budget:
-    budget = Budget.from_parameters(epsilon, delta, adjacency, n_samples)
-    if budget.delta == 0 and not pure:
+def budget_of(n_samples: int, epsilon: Any, delta: Any, adjacency: Any, *, pure: bool = False, unit: Any = "record") -> Budget:
+    budget = Budget.from_parameters(epsilon, delta, adjacency, n_samples, unit)
+    if budget.delta == 0 and not (pure and budget.unit == "record"):
         raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
     return budget
 
@@ -258,6 +258,15 @@ def budget_of(n_samples: int, epsilon: Any, delta: Any, adjacency: Any, *, pure:
 def check_level(level: Any) -> None:
     if not isinstance(level, Real) or isinstance(level, bool) or not 0.5 <= float(level) <= LARGEST_LEVEL:
         raise ValueError(f"level={shown(level)}; expected a number from 0.5 to {LARGEST_LEVEL:.9f}.")
+
+
+def noise_of(noise: Any, unit: str) -> Any:
+    """Return the kind of noise; that of persons is Gaussian, because weighted counts are no integers."""
+    if unit == "record":
+        return noise
+    if noise == "laplace":
+        raise ValueError("noise='laplace' with persons, whose weighted counts are no integers; expected 'gaussian' or 'auto'.")
+    return "gaussian"
 
 
 def check_noise(noise: Any, delta: Any) -> None:

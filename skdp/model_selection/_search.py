@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data_validation import quoting_no_data
 from skdp._docstrings import complete_docstring, fill_docstring, quoted
+from skdp._persons import refuse_persons
 from skdp._scikit_learn.callers import BAGS, is_one, join, one_run, parameters_of, warn_outside
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table, is_lazy
@@ -172,6 +173,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
             If an active ledger has too little left.
         """
         self._check_parameters()
+        refuse_persons(self.estimator, type(self).__name__)
         X = as_table(X)
         labels = self._checked_labels(X, y)
         noise = NoiseSource(self.random_state)

@@ -9,6 +9,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Partitions, TargetReader
+from skdp._persons import taken_persons
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._scikit_learn.pipelines import warn_of_learning_steps
 from skdp._table_types import as_frame, as_table, is_lazy
@@ -20,7 +21,7 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.errors import silently
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
-from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport
+from skdp.privacy.report.statement import OTHER_FITS, PrivacyReport, assumed_of
 
 TARGET = "every target is a finite number"
 
@@ -43,6 +44,8 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         Privacy parameter in (0, 1); None means ``max(1 / n_samples**2, 1e-11)``.
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
         Which tables are neighbours.
+    privacy_unit : {"record", "person"}, default="record"
+        What the guarantee protects: a single row, or all rows of a person; ``fit(X, persons=ids)`` then takes whose each row is.
     schema : dict or None, default=None
         What is known of some columns, by name. An entry is as in `from_schema`, and costs nothing; or it is a word: "category"
         for a column whose numbers are codes, "number" for text that holds numbers, "either" for text of which not even that is
@@ -114,6 +117,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         *,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         schema: Any = None,
         learn_target: bool = False,
         random_state: Any = None,
@@ -121,6 +125,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.schema = schema
         self.learn_target = learn_target
         self.random_state = random_state
@@ -134,7 +139,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         return tags
 
     @silently
-    def fit(self, X: Any, y: Any = None) -> "LearnedSchema":
+    def fit(self, X: Any, y: Any = None, *, persons: Any = None) -> "LearnedSchema":
         """Learn the columns of a data frame.
 
         Parameters
@@ -143,6 +148,9 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             Records, of pandas or polars; or a table of `skdp.data` or a Dask frame, whose releases have the same bits.
         y : array-like of shape (n_samples,), default=None
             Numbers to predict, read with ``learn_target=True`` only; None for a table of `skdp.data`, which has its own.
+        persons : array-like of shape (n_samples,), str or None, default=None
+            Whose each row is, with ``privacy_unit="person"``: an id per row, or the name of a column of the frame, which is not
+            learned then.
 
         Returns
         -------
@@ -151,13 +159,17 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         """
         warn_of_learning_steps()
         self._check_parameters()
+        X, group = taken_persons(self.privacy_unit, type(self).__name__, as_table(X), y if self.learn_target else None, persons)
+        del persons
         warn_of_ids(self.schema, X)
         if is_lazy(X):
             return self._fit_in_partitions(X, y)
-        X = as_table(X)
         facts = FrameFacts.of(X, self.schema)
-        rows = facts.rows(X, TargetReader().check_target(y, facts.n_samples)[0] if self.learn_target else None)
-        del X, y  # no frame holds them from here on, but that of the caller
+        targets = TargetReader().check_target(y, facts.n_samples)[0] if self.learn_target else None
+        if group is not None:
+            facts = replace(facts, n_samples=group.n_persons)
+        rows = facts.rows(X, targets, group)
+        del X, y, targets, group  # no frame holds them from here on, but that of the caller
         return self._learn(facts, rows)
 
     def transform(self, X: Any) -> np.ndarray:
@@ -264,7 +276,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         return self
 
     def _plan(self, facts: FrameFacts) -> LearningPlan:
-        budget = Budget.from_parameters(self.epsilon, self.delta, self.adjacency, facts.n_samples)
+        budget = Budget.from_parameters(self.epsilon, self.delta, self.adjacency, facts.n_samples, self.privacy_unit)
         return LearningPlan.make(facts, bool(self.learn_target), budget)
 
     def _report(
@@ -284,7 +296,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             solver_reason="the only one; the squared budget is split by the numbers of columns and of columns of numbers",
             noise_size=plan.outlook,
             public={
-                "n_samples": plan.n_samples,
+                plan.budget.number: plan.n_samples,
                 "n_features": len(facts.names),
                 **({} if partitions is None else partitions.stated(plan.schedule.passes)),
                 "read_as": facts.read_as,
@@ -296,7 +308,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
                 *facts.assumptions,
                 *([TARGET] if plan.target else []),
                 OTHER_FITS,
-                ONE_PERSON,
+                *assumed_of(plan.budget.unit),
                 *([] if partitions is None else [partitions.trusted]),
             ),
         )

@@ -1,13 +1,14 @@
-"""Check the privacy parameters of one fit: epsilon, delta and adjacency."""
+"""Check the privacy parameters of one fit: epsilon, delta, adjacency and the unit that they protect."""
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 from skdp.privacy.errors import NotPrivateWarning, WeakPrivacyWarning, shown, warn
 
-__all__ = ["ADJACENCIES", "Budget", "default_delta", "to_float"]
+__all__ = ["ADJACENCIES", "UNITS", "Budget", "default_delta", "neighbours", "to_float", "unit_of"]
 
 # Largest finite epsilon and largest delta that are accepted. Both are choices: larger values guarantee nothing useful, and the
 # accounting loses its digits there.
@@ -22,6 +23,14 @@ ADJACENCIES = {
     "replace_one": "two tables with the same number of records, one record replaced by any other",
     "zero_out": "two tables with the same number of records, one record replaced by a null record that contributes nothing",
 }
+# The same for persons, each with all her rows.
+OF_PERSONS = {
+    "replace_one": (
+        "two tables with the same number of persons, all rows of one person replaced by any other rows, any number from 1 on"
+    ),
+    "zero_out": "two tables with the same number of persons, all rows of one person replaced by rows that contribute nothing",
+}
+UNITS = ("record", "person")
 
 
 @dataclass(frozen=True)
@@ -36,18 +45,23 @@ class Budget:
         Privacy parameter in [0, 0.5]; 0 is pure epsilon-differential privacy, which few solvers support.
     adjacency : {"replace_one", "zero_out"}
         Which pairs of tables are neighbours.
+    unit : {"record", "person"}, default="record"
+        What neighbours differ in: one row, or all rows of a person.
     """
 
     epsilon: float
     delta: float
     adjacency: str
+    unit: str = "record"
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta"):  # equal budgets share cached results, so their numbers need the same precision
             object.__setattr__(self, name, to_float(getattr(self, name)))
 
     @classmethod
-    def from_parameters(cls, epsilon: object, delta: object, adjacency: object, n_samples: int) -> "Budget":
+    def from_parameters(
+        cls, epsilon: object, delta: object, adjacency: object, n_samples: int, unit: object = "record"
+    ) -> "Budget":
         """Check the parameters of an estimator and fill in the default delta.
 
         Parameters
@@ -55,7 +69,9 @@ class Budget:
         epsilon, delta, adjacency : object
             Parameters of the estimator; ``delta=None`` means ``max(1 / n_samples**2, 1e-11)``, at most 1e-3.
         n_samples : int
-            Number of records, at least 2.
+            Number of records, or of persons; at least 2.
+        unit : object, default="record"
+            What is protected.
 
         Returns
         -------
@@ -76,11 +92,11 @@ class Budget:
         WeakPrivacyWarning
             For a finite ``epsilon > 10`` and for ``delta >= 1 / n_samples``.
         """
-        budget = cls(_epsilon(epsilon), _delta(delta, n_samples), _adjacency(adjacency))
+        budget = cls(_epsilon(epsilon), _delta(delta, n_samples), _one_of("adjacency", adjacency, ADJACENCIES), unit_of(unit))
         if delta is None and budget.private and budget.delta > LARGEST_DEFAULT:
             raise ValueError(
-                f"delta=None means 1 / n_samples**2 = {budget.delta:.3g} for {n_samples} records, a weak promise. "
-                f"Write a delta, such as delta=1e-5, or use at least {FEWEST_BY_DEFAULT} records: a fit of so few "
+                f"delta=None means 1 / n_samples**2 = {budget.delta:.3g} for {n_samples} {budget.unit}s, a weak promise. "
+                f"Write a delta, such as delta=1e-5, or use at least {FEWEST_BY_DEFAULT} {budget.unit}s: a fit of so few "
                 "is hardly of use at any budget."
             )
         budget._warn_if_weak(n_samples)
@@ -91,14 +107,19 @@ class Budget:
         """Whether noise is added."""
         return self.epsilon < math.inf
 
+    @property
+    def number(self) -> str:
+        """Name of the public number of records, or of persons."""
+        return "n_samples" if self.unit == "record" else "n_persons"
+
     def _warn_if_weak(self, n_samples: int) -> None:
         if not self.private:
             warn("epsilon=inf adds no noise: the fitted model is not private.", NotPrivateWarning)
         elif self.epsilon > 10:
             warn(f"epsilon={self.epsilon!r} is a weak guarantee; 10 or less is usual.", WeakPrivacyWarning)
         if self.private and self.delta >= 1 / n_samples:
-            rule = f"expected less than 1/n_samples = {1 / n_samples!r}"
-            warn(f"delta={self.delta!r} allows publishing a whole record; {rule}.", WeakPrivacyWarning)
+            rule = f"expected less than 1/{self.number} = {1 / n_samples!r}"
+            warn(f"delta={self.delta!r} allows publishing a whole {self.unit}; {rule}.", WeakPrivacyWarning)
 
 
 def to_float(value: Any) -> float:
@@ -141,7 +162,17 @@ def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _adjacency(adjacency: object) -> str:
-    if not isinstance(adjacency, str) or adjacency not in ADJACENCIES:
-        raise ValueError(f"adjacency={shown(adjacency)}; expected one of {sorted(ADJACENCIES)}.")
-    return adjacency
+def neighbours(adjacency: str, unit: str) -> str:
+    """Return which tables are neighbours, in words."""
+    return (ADJACENCIES if unit == "record" else OF_PERSONS)[adjacency]
+
+
+def unit_of(privacy_unit: object) -> str:
+    """Return what is protected; raise ValueError for anything else."""
+    return _one_of("privacy_unit", privacy_unit, UNITS)
+
+
+def _one_of(name: str, value: object, known: Collection[str]) -> str:
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name}={shown(value)}; expected one of {sorted(known)}.")
+    return value

@@ -97,23 +97,24 @@ def tilted_delta(epsilon: float, mu: float, log_determinant: float, adjacency: s
     return min(1.0, math.fsum(count * gaussian_delta(norm * mu, left) for count, norm in VERTICES[adjacency, one_sided]))
 
 
-def smallest_strength(smoothness: float, epsilon: float) -> float:
+def smallest_strength(smoothness: float, budget: Budget) -> float:
     """Return the smallest penalty constant that objective perturbation admits.
 
     Parameters
     ----------
     smoothness : float
         Lipschitz constant of one record's gradient.
-    epsilon : float
-        Privacy parameter of the fit.
+    budget : Budget
+        Budget of the fit.
 
     Returns
     -------
     float
         Penalty constant at which kappa is 99 % of the epsilon for b.
     """
-    share = min(LARGEST_LOSS * TILT_SHARE * epsilon, 700.0)  # exp(700) is finite in float64
-    return smoothness * (1 + 4 * RELATIVE_SLACK) / math.expm1(share) * (1 + ROUNDING)
+    share = min(LARGEST_LOSS * TILT_SHARE * budget.epsilon, 700.0)  # exp(700) is finite in float64
+    ratio = math.expm1(share) if budget.unit == "record" else share  # of smoothness to strength
+    return smoothness * (1 + 4 * RELATIVE_SLACK) / ratio * (1 + ROUNDING)
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,12 @@ class TiltedObjective(Curve):
     def scale(self, budget: Budget) -> float:
         """Return the scale of b over C that spends 0.99 of the budget."""
         # The log-determinant costs kappa; the rest is for the shift of b.
-        left = TILT_SHARE * budget.epsilon * (1 - ROUNDING) - self.facts.log_determinant
+        left = TILT_SHARE * budget.epsilon * (1 - ROUNDING) - self._kappa(budget)
+        if budget.unit == "person" and budget.delta:
+            raise ValueError(
+                "solver='objective' protects persons with delta=0 alone: a person moves the gradient in a set with many more "
+                "vertices than the proof for delta > 0 has. Use delta=0, or another solver, such as 'auto' or 'output'."
+            )
         if budget.delta == 0:
             return K[budget.adjacency] * (1 + ROUNDING) / left
         mu = _largest_mu(left, _delta(TILT_SHARE, budget), budget.adjacency, self.facts.one_sided)
@@ -150,16 +156,16 @@ class TiltedObjective(Curve):
         """Return the sum of the epsilon of b, rounded up, and that of the release."""
         released = (1 - TILT_SHARE) * budget.epsilon
         if budget.delta == 0:
-            return released + self.facts.log_determinant + K[budget.adjacency] / scale * (1 + ROUNDING / 4)
+            return released + self._kappa(budget) + K[budget.adjacency] / scale * (1 + ROUNDING / 4)
         left = _least_epsilon(1 / scale, _delta(TILT_SHARE, budget), budget.adjacency, self.facts.one_sided)
-        return released + self.facts.log_determinant + left * (1 + _slack(1 / scale))
+        return released + self._kappa(budget) + left * (1 + _slack(1 / scale))
 
     def deltas(self, scale: float, epsilons: np.ndarray, budget: Budget) -> np.ndarray:
         """Return upper bounds on the sum of the delta of b and that of the release."""
         if budget.delta == 0:
             return _pure_deltas(self.epsilon(scale, budget), epsilons)
         left = np.asarray(epsilons) - (1 - TILT_SHARE) * budget.epsilon
-        kappa, adjacency, one_sided = self.facts.log_determinant, budget.adjacency, self.facts.one_sided
+        kappa, adjacency, one_sided = self._kappa(budget), budget.adjacency, self.facts.one_sided
         deltas = [tilted_delta(epsilon, 1 / scale, kappa, adjacency, one_sided) for epsilon in left]
         return np.minimum(1.0, np.array(deltas) + (1 - TILT_SHARE) * budget.delta)
 
@@ -192,9 +198,13 @@ class TiltedObjective(Curve):
         )
         return (
             f"{self.name}: a random linear term with {law}, gradients clipped to {facts.clip_norm:.6g}; n_samples * alpha = "
-            f"{facts.strength:.6g}, where the log-determinant costs epsilon {facts.log_determinant:.3g}; minimised to a gradient "
+            f"{facts.strength:.6g}, where the log-determinant costs epsilon {self._kappa(budget):.3g}; minimised to a gradient "
             f"of {facts.precision:.3g}, which noise of {second} on the result hides"
         )
+
+    def _kappa(self, budget: Budget) -> float:
+        """Return the bound on the change of the log-determinant between neighbours."""
+        return self.facts.log_determinant_of(budget.unit)
 
     def _tilt(self, scale: float, budget: Budget) -> GammaNorm | Normal:
         size, spread = self.facts.size, scale * self.facts.clip_norm * (1 + 2 * RELATIVE_SLACK)

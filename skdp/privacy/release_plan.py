@@ -13,7 +13,7 @@ from typing import Any, cast
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
 from skdp.privacy.accounting.noise_calibration import noise_multiplier, spent_epsilon
 from skdp.privacy.accounting.privacy_loss import Composition
-from skdp.privacy.budget import ADJACENCIES, Budget
+from skdp.privacy.budget import Budget, neighbours
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.noise.laplace import IntegerLaplace
@@ -72,7 +72,7 @@ class Cost:
         """Return the privacy report; ``stated`` are its fields that do not follow from the cost."""
         of_cost = {
             "budget": self.budget,
-            "adjacency_in_words": ADJACENCIES[self.budget.adjacency],
+            "adjacency_in_words": neighbours(self.budget.adjacency, self.budget.unit),
             "spent": self.spent,
             "releases": self.lines,
             "versions": versions(self.samples),
@@ -89,6 +89,7 @@ class Cost:
             epsilon=self.epsilon,
             delta=self.budget.delta,
             composition=self.composition,
+            unit=self.budget.unit,
         )
 
 

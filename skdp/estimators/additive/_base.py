@@ -277,7 +277,7 @@ class AdditiveModel(ColumnModel):
         check_is_fitted(self)
         directions = monotone_directions(self.monotone, self.basis_.facts)
         if (inference := getattr(self, "inference_", None)) is not None:
-            n, coef = self.privacy_report_.public["n_samples"], np.atleast_2d(self.coef_)
+            n, coef = self.privacy_report_.n_units, np.atleast_2d(self.coef_)
             moved = moves(self.privacy_report_.budget, n, self.basis_)
             return InferredShapes(self.basis_, coef, None, directions, inference, "confidence", n, moved)
         return Shapes(self.basis_, np.atleast_2d(self.coef_), getattr(self, "noise_", None), directions)

@@ -136,11 +136,12 @@ class AdditiveTask(Task):
 
     def read(self, scratch: Any, X: Any, y: Any) -> tuple[Facts, Any, np.ndarray]:
         columns, names = self._columns(scratch, X)
-        _check_number(len(columns))
-        additive = self.additive(len(columns), len(names), names)
+        n_samples = self.units_of(len(columns))
+        _check_number(n_samples)
+        additive = self.additive(n_samples, len(names), names)
         basis = additive.behind
         del X
-        if additive.front is None and not additive.inference and basis.packs(len(columns)):  # packed rows are finite
+        if additive.front is None and not additive.inference and basis.packs(n_samples):  # packed rows are finite
             rows: Any = basis.packed(columns)
             numbers, labels = self.target_reader().check_target(y, len(columns))
             if labels is not None:

@@ -154,6 +154,7 @@ class DPGradientBoostingClassifier(StagedClassification, BoostedModel, DPProbabi
         *,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         schema: Any = None,
         feature_bounds: Any = None,
         classes: Any = None,
@@ -164,6 +165,7 @@ class DPGradientBoostingClassifier(StagedClassification, BoostedModel, DPProbabi
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.schema = schema
         self.feature_bounds = feature_bounds
         self.classes = classes
@@ -241,6 +243,7 @@ class DPGradientBoostingRegressor(StagedRegression, BoostedModel, DPRegressor):
         *,
         delta: float | None = None,
         adjacency: str = "replace_one",
+        privacy_unit: str = "record",
         target_bounds: tuple[float, float] | None = None,
         schema: Any = None,
         feature_bounds: Any = None,
@@ -250,6 +253,7 @@ class DPGradientBoostingRegressor(StagedRegression, BoostedModel, DPRegressor):
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
+        self.privacy_unit = privacy_unit
         self.target_bounds = target_bounds
         self.schema = schema
         self.feature_bounds = feature_bounds

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.privacy.data.kernels import Kernel, Records
+from skdp.privacy.data.kernels import Kernel, Records, weighted
 from skdp.privacy.data.private_data import PrivateData
 from skdp.privacy.data.summation import BLOCK, TreeSum, summation_error
 
@@ -25,9 +25,11 @@ class BinnedRecords(PrivateData):
     scores : ndarray of float32 of shape (n_outputs, n_samples)
         Raw predictions so far.
     presence : ndarray of shape (n_samples,) or None
-        1 for a record, 0 for a null record, which contributes nothing; None if there is no null record.
+        Weight of each record in [0, 1], by which its clipped term is multiplied; 0 for a null record. None if all are 1.
     chunk_rows : int
         Public number of rows of a chunk, which sets the order of sums.
+    n_samples : int or None, default=None
+        Public number of records; None for the number of rows.
     """
 
     def __init__(
@@ -37,12 +39,13 @@ class BinnedRecords(PrivateData):
         scores: np.ndarray,
         presence: np.ndarray | None,
         chunk_rows: int,
+        n_samples: int | None = None,
     ) -> None:
         self._bins, self._targets, self._base, self._scores = bins, targets, scores, scores
         self._trees = np.zeros_like(scores)  # what the averaged trees have added
         self._presence, self._chunk_rows = presence, chunk_rows
         self._last: tuple[Any, ...] | None = None  # bins, a tree, and the leaves of these records in it
-        self.n_features, self.n_samples = len(bins), len(targets)
+        self.n_features, self.n_samples = len(bins), len(targets) if n_samples is None else n_samples
 
     @property
     def summation_error(self) -> float:
@@ -90,7 +93,7 @@ class BinnedRecords(PrivateData):
         columns, splits : ndarray
             The tree, as `leaves` takes it.
         kernel : callable
-            Maps scores of shape (m, n_outputs) and `Records` to terms of shape (m, n_outputs), 0 for null records.
+            Maps scores of shape (m, n_outputs) and `Records` to clipped terms of shape (m, n_outputs).
 
         Returns
         -------
@@ -100,7 +103,8 @@ class BinnedRecords(PrivateData):
         n_leaves, found = 1 << len(columns), self._leaves(columns, splits)
 
         def term(part: slice) -> np.ndarray:
-            terms = kernel(self._scores[:, part].T.astype(np.float64), self._records(part))
+            records = self._records(part)
+            terms = weighted(kernel(self._scores[:, part].T.astype(np.float64), records), records.present)
             return np.concatenate([np.bincount(found[part], weights=one, minlength=n_leaves) for one in terms.T])
 
         return self._summed(term)
@@ -111,7 +115,7 @@ class BinnedRecords(PrivateData):
         Parameters
         ----------
         function : callable
-            Maps two arrays of shape (m, n_outputs) and `Records` to terms of shape (m, size), 0 for null records.
+            Maps two arrays of shape (m, n_outputs) and `Records` to clipped terms of shape (m, size).
 
         Returns
         -------
@@ -121,7 +125,8 @@ class BinnedRecords(PrivateData):
 
         def term(part: slice) -> np.ndarray:
             base, trees = (scores[:, part].T.astype(np.float64) for scores in (self._base, self._trees))
-            return function(base, trees, self._records(part)).sum(axis=0)
+            records = self._records(part)
+            return weighted(function(base, trees, records), records.present).sum(axis=0)
 
         return self._summed(term)
 
@@ -139,7 +144,7 @@ class BinnedRecords(PrivateData):
             A table with as many records.
         """
         table = copy.copy(self)
-        table._presence = np.ones(self.n_samples) if self._presence is None else self._presence.copy()
+        table._presence = np.ones(len(self._targets)) if self._presence is None else self._presence.copy()
         table._presence[indices] = 0.0
         return table
 
@@ -158,11 +163,11 @@ class BinnedRecords(PrivateData):
         return total.total()
 
     def _parts(self) -> list[slice]:
-        return [slice(start, min(start + BLOCK, self.n_samples)) for start in range(0, self.n_samples, BLOCK)]
+        return [slice(start, min(start + BLOCK, len(self._targets))) for start in range(0, len(self._targets), BLOCK)]
 
     def _records(self, part: slice) -> Records:
         targets, present = self._targets[part], None if self._presence is None else self._presence[part]
-        return Records(targets, np.ones(len(targets)) if present is None else present, None, present)
+        return Records(targets, np.ones(len(targets)), None, present)
 
 
 def leaves(bins: Columns, columns: np.ndarray, splits: np.ndarray, part: slice = slice(None)) -> np.ndarray:

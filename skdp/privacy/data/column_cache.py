@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp.privacy.data.kernels import SHORTEST, clip_residuals
+from skdp.privacy.data.kernels import SHORTEST, clip_residuals, weighted
 from skdp.privacy.data.storage import Part, Storage, row_squares, scaled
 from skdp.privacy.data.summation import BLOCK, TreeSum
 
@@ -45,10 +45,15 @@ class ColumnCache:
         Constant that the intercept appends to each row; 0 for a model without intercept.
     chunk_rows : int
         Number of rows of a chunk, for `TreeSum`.
+    presence : ndarray of shape (n_samples,) or None
+        Sample weight of each record, by which its clipped term is multiplied; None if all are 1.
     """
 
-    def __init__(self, blocks: Storage, scales: np.ndarray, constant: float, chunk_rows: int) -> None:
+    def __init__(
+        self, blocks: Storage, scales: np.ndarray, constant: float, chunk_rows: int, presence: np.ndarray | None
+    ) -> None:
         self._blocks, self._scales, self._constant, self._chunk_rows = blocks, scales, constant, chunk_rows
+        self._presence = presence
         self._coef: np.ndarray | None = None
         self._raw = np.zeros((0, 0))
         self._n_read, self._largest = 0, 0.0
@@ -146,7 +151,7 @@ class ColumnCache:
             residuals = slopes(raw[part].copy(), part)
             if narrow:
                 chunk = entries(self._blocks, part, features, self._scales[part], self._space[:, part])
-                total.add(clipped_term(chunk, constant, residuals, clip_norm), len(chunk))
+                total.add(clipped_term(chunk, constant, residuals, clip_norm, self._present(part)), len(chunk))
             else:
                 total.add(self._wide_term(part, features, constant, residuals, clip_norm), len(residuals))
         self._held = features if narrow else None
@@ -157,12 +162,12 @@ class ColumnCache:
     ) -> np.ndarray:
         groups = groups_of(features)
         if len(groups) == 1:
-            return clipped_term(self._read(part, features), constant, residuals, clip_norm)
+            return clipped_term(self._read(part, features), constant, residuals, clip_norm, self._present(part))
         # Two readings of the columns: norms first, then the products with clipped residuals.
         squares = np.full(len(residuals), constant**2)
         for group in groups:
             squares += row_squares(self._read(part, group))
-        residuals = clip_residuals(residuals, inverse_norms_of(squares), clip_norm)
+        residuals = weighted(clip_residuals(residuals, inverse_norms_of(squares), clip_norm), self._present(part))
         return np.concatenate(
             [*(product(self._read(part, group), residuals) for group in groups), intercept_term(constant, residuals)]
         )
@@ -175,7 +180,7 @@ class ColumnCache:
         """Return the sum of one column of CSC; only records with a stored entry in it contribute."""
         total = np.zeros((1, raw.shape[1]))
         for rows, chunk in self._stored(column):
-            total += clipped_term(chunk, 0.0, slopes(raw[rows], rows), clip_norm)
+            total += clipped_term(chunk, 0.0, slopes(raw[rows], rows), clip_norm, self._present(rows))
         return total
 
     def _sum_of_columns(
@@ -187,9 +192,13 @@ class ColumnCache:
         # The clip needs the norm of a row in the whole block, so that columns are read once before for it.
         inverse_norms, residuals = inverse_norms_of(squares), np.empty_like(raw)
         for part in self._blocks.parts():
-            residuals[part] = clip_residuals(slopes(raw[part].copy(), part), inverse_norms[part], clip_norm)
+            clipped = clip_residuals(slopes(raw[part].copy(), part), inverse_norms[part], clip_norm)
+            residuals[part] = weighted(clipped, self._present(part))
         terms = [chunk.T @ residuals for _, chunk in self._runs(features)]
         return np.concatenate([*terms, intercept_term(constant, residuals)])
+
+    def _present(self, part: Part) -> np.ndarray | None:
+        return None if self._presence is None else self._presence[part]
 
     def _stored(self, column: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield row numbers with a stored entry in a column of CSC, and the entries of the clipped rows, shape (m, 1)."""
@@ -209,8 +218,10 @@ class ColumnCache:
             yield group, scaled(run, self._scales)
 
 
-def clipped_term(chunk: np.ndarray, constant: float, residuals: np.ndarray, clip_norm: float) -> np.ndarray:
-    """Return the sum of the clipped terms of some rows, given all their entries in the block.
+def clipped_term(
+    chunk: np.ndarray, constant: float, residuals: np.ndarray, clip_norm: float, present: np.ndarray | None
+) -> np.ndarray:
+    """Return the weighted sum of the clipped terms of some rows, given all their entries in the block.
 
     Parameters
     ----------
@@ -222,6 +233,8 @@ def clipped_term(chunk: np.ndarray, constant: float, residuals: np.ndarray, clip
         Residuals of any norm; overwritten.
     clip_norm : float
         Bound on the Frobenius norm of a term.
+    present : ndarray of shape (m,) or None
+        Weight of each term; None if all are 1.
 
     Returns
     -------
@@ -231,13 +244,14 @@ def clipped_term(chunk: np.ndarray, constant: float, residuals: np.ndarray, clip
     if not constant and chunk.shape[1] == residuals.shape[1] == 1:  # clip the products: no norms needed
         products = residuals[:, 0]
         products *= chunk[:, 0]
-        total = sum_of(np.clip(products, -clip_norm, clip_norm, out=products))
+        np.clip(products, -clip_norm, clip_norm, out=products)
+        total = sum_of(weighted(residuals, present)[:, 0])
         if math.isnan(total):
             total = sum_of(np.nan_to_num(products, copy=False))
         return np.array([[total]])
     squares = row_squares(chunk)
     squares += constant**2
-    residuals = clip_residuals(residuals, inverse_norms_of(squares), clip_norm)
+    residuals = weighted(clip_residuals(residuals, inverse_norms_of(squares), clip_norm), present)
     return np.concatenate([product(chunk, residuals), intercept_term(constant, residuals)])
 
 

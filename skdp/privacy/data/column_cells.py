@@ -22,14 +22,25 @@ class ColumnCells(PrivateData):
         The cells, or those of each column; of any real type, which is float64 when they are counted.
     targets : ndarray of shape (n_samples,) or None, default=None
         Numbers to predict; None if no query counts them.
+    presence : ndarray of shape (n_samples,) or None, default=None
+        Weight of each record, a multiple of 2**-22 in [0, 1]; 0 for a null record. None if all are 1.
+    n_samples : int or None, default=None
+        Public number of records; None for the number of rows.
     """
 
-    summation_error: ClassVar[float] = 0.0  # sums of integers below 2**53 are exact
+    summation_error: ClassVar[float] = 0.0  # sums of multiples of 2**-22 below 2**31 are exact
 
-    def __init__(self, cells: np.ndarray | list[np.ndarray], targets: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        cells: np.ndarray | list[np.ndarray],
+        targets: np.ndarray | None = None,
+        presence: np.ndarray | None = None,
+        n_samples: int | None = None,
+    ) -> None:
         self._columns, self._targets = cells.T if isinstance(cells, np.ndarray) else cells, targets
-        self._presence: np.ndarray | None = None  # 0 for a null record, 1 for a record; None if there is no null record
-        self.n_samples, self.n_features = len(self._columns[0]) if len(self._columns) else len(cells), len(self._columns)
+        self._presence = presence
+        self._n_rows, self.n_features = len(self._columns[0]) if len(self._columns) else len(cells), len(self._columns)
+        self.n_samples = self._n_rows if n_samples is None else n_samples
 
     def without(self, indices: np.ndarray) -> "ColumnCells":
         """Return the same table with some records replaced by null records, which no bin counts.
@@ -45,7 +56,7 @@ class ColumnCells(PrivateData):
             A table with as many records.
         """
         table = copy.copy(self)
-        table._presence = np.ones(self.n_samples) if self._presence is None else self._presence.copy()
+        table._presence = np.ones(self._n_rows) if self._presence is None else self._presence.copy()
         table._presence[indices] = 0.0
         return table
 

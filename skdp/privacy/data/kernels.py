@@ -47,7 +47,7 @@ class Batch:
     targets : ndarray of shape (m,)
         Class numbers, or numbers.
     present : ndarray of shape (m,) or None, default=None
-        1 for a record, 0 for a null record; None if there is no null record.
+        Weight of each record in [0, 1], by which its clipped term is multiplied; 0 for a null record. None if all are 1.
     groups : ndarray of shape (m,) or None, default=None
         Number of each record's public group; None if the estimator has no groups.
     """
@@ -97,6 +97,28 @@ def clipped_targets(targets: np.ndarray) -> np.ndarray:
 
 
 Kernel = Callable[[np.ndarray, Records], np.ndarray]
+
+
+def weighted(terms: np.ndarray, present: np.ndarray | None) -> np.ndarray:
+    """Multiply the clipped terms of records in place by their weights, and return them.
+
+    A weight before the clip would not bound a term by its weight: k records of weight 1 / k could add k clip norms.
+
+    Parameters
+    ----------
+    terms : ndarray of shape (m, k)
+        Finite terms; overwritten.
+    present : ndarray of shape (m,) or None
+        Weights in [0, 1]; None if all are 1.
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        ``terms``.
+    """
+    if present is not None:
+        terms *= present[:, None]
+    return terms
 
 
 def clip_residuals(residuals: np.ndarray, inverse_norms: np.ndarray, clip_norm: float) -> np.ndarray:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from skdp.privacy.data.persons import Persons
 from skdp.privacy.data.private_data import PrivateData
 from skdp.privacy.data.summation import BLOCK, TreeSum, chunk_rows, summation_error
 
@@ -24,19 +25,26 @@ class ScoredRecords(PrivateData):
         Class numbers, or absolute errors.
     groups : ndarray of int of shape (n_samples,) or None, default=None
         Number of each record's public group.
-    presence : ndarray of shape (n_samples,) or None, default=None
-        1 for a record, 0 for a null record, which contributes nothing; None if there is no null record.
+    presence : ndarray of shape (n_rows,) or None, default=None
+        Weight of each record, a multiple of 2**-22 in [0, 1]; 0 for a null record. None if all are 1.
+    n_persons : int or None, default=None
+        Public number of persons if rows are theirs; None if each row is a record.
     """
 
     scores: np.ndarray
     targets: np.ndarray
     groups: np.ndarray | None = None
     presence: np.ndarray | None = None
+    n_persons: int | None = None
+
+    def of_persons(self, persons: Persons | None) -> "ScoredRecords":
+        """Return the same rows with the weights of persons; unchanged for None."""
+        return self if persons is None else replace(self, presence=persons.weights, n_persons=persons.n_persons)
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]
-        """Number of records, which is public."""
-        return len(self.targets)
+        """Number of records, or of persons, which is public."""
+        return len(self.targets) if self.n_persons is None else self.n_persons
 
     @property
     def summation_error(self) -> float:
@@ -56,7 +64,7 @@ class ScoredRecords(PrivateData):
         ScoredRecords
             As many records.
         """
-        presence = np.ones(self.n_samples) if self.presence is None else self.presence.copy()
+        presence = np.ones(len(self.targets)) if self.presence is None else self.presence.copy()
         presence[indices] = 0.0
         return replace(self, presence=presence)
 
@@ -107,7 +115,7 @@ class ScoredRecords(PrivateData):
             The sum in float64, without null records.
         """
         total = TreeSum(chunk_rows(1))
-        for start in range(0, self.n_samples, BLOCK):
+        for start in range(0, len(self.targets), BLOCK):
             block = self._block(slice(start, start + BLOCK))
             found = terms(block)
             total.add(found.sum(axis=1) if block.presence is None else found @ block.presence, block.n_samples)

@@ -32,9 +32,18 @@ class Storage:
         Convert CSR to CSC once, because queries will read columns.
     scaling : ColumnScaling or None, default=None
         Public map of the entries, applied to every block as it is read; for a sparse table it must map zero to zero.
+    alone : bool, default=False
+        Compute each row as if it were alone, as in a sample, because the positions of rows are private.
     """
 
-    def __init__(self, X: Any, by_row: bool = False, by_column: bool = False, scaling: ColumnScaling | None = None) -> None:
+    def __init__(
+        self,
+        X: Any,
+        by_row: bool = False,
+        by_column: bool = False,
+        scaling: ColumnScaling | None = None,
+        alone: bool = False,
+    ) -> None:
         if by_column and not by_row and isinstance(X, PackedRows):
             X = X.rows(slice(0, X.shape[0]))
         converted = (by_row or by_column) and sparse.issparse(X)
@@ -44,7 +53,7 @@ class Storage:
         self.packed = isinstance(self.table, PackedRows)
         self.sparse = self.packed or sparse.issparse(self.table)
         self.by_column = sparse.issparse(self.table) and self.table.format == "csc"
-        self._scaling = scaling
+        self._scaling, self.alone = scaling, alone
 
     def subset(self, indices: np.ndarray) -> "Storage":
         """Return the same table reduced to some of its rows, which are copied block by block when they are read.
@@ -67,7 +76,7 @@ class Storage:
         if self.by_column:
             raise ValueError("A sample needs a table stored by rows; expected by_row=True.")
         sample = copy.copy(self)
-        sample.sample = indices
+        sample.sample, sample.alone = indices, True
         return sample
 
     def mapped(self, matrix: Any) -> "Storage":
@@ -91,14 +100,14 @@ class Storage:
         product = rows @ sparse.csr_array(matrix).astype(np.float64)
         product.sort_indices()
         np.nan_to_num(product.data, copy=False)
-        blocks = Storage(product)
+        blocks = Storage(product, alone=self.alone)
         blocks.sample = self.sample
         return blocks
 
     @property
     def keeps_columns(self) -> bool:
         """Whether single columns of all rows can be read."""
-        return self.sample is None and (self.by_column or not self.sparse)
+        return not self.alone and (self.by_column or not self.sparse)
 
     def parts(self) -> Iterator[Part]:
         """Yield the rows of each block; a sample without rows is one empty block."""
@@ -158,11 +167,11 @@ class Storage:
     def predictions(self, block: Any, coef: np.ndarray) -> np.ndarray:
         """Return ``block @ coef``.
 
-        In a sample the position of a row depends on which other rows were drawn, and BLAS may round a product according to the
-        position of its row. The accounting compares samples with and without one record. So in a sample every row is computed
-        alone, by einsum.
+        BLAS may round a product according to the position of its row. In a sample the position depends on which other rows were
+        drawn, and among rows of persons on the numbers of rows of other persons. The accounting compares sums in which the terms
+        of all others are the same. So there every row is computed alone, by einsum.
         """
-        if self.sample is None or self.sparse:
+        if not self.alone or not isinstance(block, np.ndarray):
             return np.asarray(block @ coef)
         if block.shape[0] == 1:  # einsum sums a single wide row in another order
             return self.predictions(np.repeat(block, 2, axis=0), coef)[:1]
@@ -315,8 +324,10 @@ def of_entries(block: Any, limits: np.ndarray) -> np.ndarray:
     return limits[block.indices] if block.format == "csr" else np.repeat(limits, np.diff(block.indptr))
 
 
-def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """Return ``sum_i clip(x_i r_i^T)``, where every product of an entry and a residual is clipped.
+def clipped_products(
+    block: Any, residuals: np.ndarray, largest: np.ndarray, limits: np.ndarray, present: np.ndarray | None = None
+) -> np.ndarray:
+    """Return ``sum_i v_i clip(x_i r_i^T)``, where every product of an entry and a residual is clipped.
 
     Rows without a product beyond its limit are summed by one matrix product, other rows product by product. Entries that a sparse
     block does not store are skipped.
@@ -331,6 +342,8 @@ def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, lim
         Largest absolute value of each row, relative to the limits.
     limits : ndarray of shape (p,)
         Bound on the absolute value of a product, by column.
+    present : ndarray of shape (m,) or None, default=None
+        Weight v of each record, after the clip; None if all are 1.
 
     Returns
     -------
@@ -340,18 +353,19 @@ def clipped_products(block: Any, residuals: np.ndarray, largest: np.ndarray, lim
     with np.errstate(all="ignore"):  # 0 times infinity is NaN, so the row is not plain
         # No product |x_j r| of the row exceeds its limit c_j if max |r| max |x_j| / c_j <= 1.
         plain = np.abs(residuals).max(axis=1, initial=0.0) * largest <= 1
-    total = block.T @ np.where(plain[:, None], residuals, 0.0)
+    unclipped = np.where(plain[:, None], residuals, 0.0)
+    total = block.T @ (unclipped if present is None else unclipped * present[:, None])
     others = np.flatnonzero(~plain)
     step = others.size if sparse.issparse(block) else max(1, CELLS // block.shape[1])
     for start in range(0, others.size, max(1, step)):
         rows = others[start : start + step]
-        part, ones = block[rows], np.ones(rows.size)
-        # Other rows: clip products, then sum over the rows by a product with ones.
+        part, weights = block[rows], np.ones(rows.size) if present is None else present[rows]
+        # Other rows: clip products, then sum over the rows by a product with their weights.
         for output in range(residuals.shape[1]):
             products = scaled(part, residuals[rows, output])
             entries, bounds = (products.data, of_entries(products, limits)) if sparse.issparse(products) else (products, limits)
             np.clip(entries, -bounds, bounds, out=entries)
-            total[:, output] += products.T @ ones
+            total[:, output] += products.T @ weights
     return total
 
 
@@ -404,7 +418,8 @@ def _whitened_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, s
     for part in blocks.parts():
         block = dense(scaled(blocks.rows(part), scales[part]))
         block -= centre
-        squares[part] = np.square(np.sqrt(row_squares(block @ scale)) + error * np.sqrt(row_squares(block)))
+        norms = np.sqrt(row_squares(blocks.predictions(block, scale)))
+        squares[part] = np.square(norms + error * np.sqrt(row_squares(block)))
     return squares
 
 

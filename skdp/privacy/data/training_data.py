@@ -5,11 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cache import ColumnCache, clipped_term
 from skdp.privacy.data.column_scaling import ColumnScaling
-from skdp.privacy.data.kernels import SHORTEST, Batch, Kernel, Records, clip_residuals, clipped_targets, fixed
+from skdp.privacy.data.kernels import SHORTEST, Batch, Kernel, Records, clip_residuals, clipped_targets, fixed, weighted
+from skdp.privacy.data.persons import GRAIN, Persons
 from skdp.privacy.data.private_data import PrivateData, Sums
 from skdp.privacy.data.scored_records import places_on_grid
 from skdp.privacy.data.storage import (
@@ -25,15 +27,12 @@ from skdp.privacy.data.storage import (
     standardized_squares,
     transposed,
 )
-from skdp.privacy.data.summation import TreeSum, chunk_rows, summation_error
+from skdp.privacy.data.summation import BLOCK, TreeSum, chunk_rows, summation_error
 from skdp.privacy.noise.sampling import sample_of
 
 # Largest number of entries in a batch of whole rows. A choice: 8 MB in float64. It sets the order of sums within a block, so
 # another value changes their rounding.
 CELLS = 2**20
-# Sample weights, over their bound, are rounded to multiples of GRAIN, so that sums of weights are exact in any order, up to 2**31
-# records. A choice; a larger grain would round the weights more.
-GRAIN = 2.0**-22
 
 
 class LastSum:
@@ -85,6 +84,14 @@ class TrainingData(PrivateData):
     sample_weight : ndarray of shape (n_samples,) or None, default=None
         Weight of each record over the public bound; None means 1. It is clipped to [0, 1] and rounded to a multiple of 2**-22.
         In each sum it multiplies the clipped term of its record. A record of weight 0 is a null record.
+    persons : Persons or None, default=None
+        Whose each row is; None if every row is a person. With persons, rows have their weights and no others, ``n_samples`` is
+        the number of persons, and each row is computed alone, because a person with more rows moves those of others.
+
+    Attributes
+    ----------
+    n_samples : int
+        Public number of records, or of persons.
     """
 
     def __init__(
@@ -101,18 +108,22 @@ class TrainingData(PrivateData):
         scaling: ColumnScaling | None = None,
         keep: Callable[[str, np.ndarray], np.ndarray] | None = None,
         sample_weight: np.ndarray | None = None,
+        persons: Persons | None = None,
     ) -> None:
-        self._keep, self._original = keep, True
-        self._blocks, self._y, self._groups = Storage(X, by_row, by_column, scaling), y, groups
+        self._keep, self._original, self._persons = keep, True, persons
+        by_row = by_row or persons is not None  # additions by column are as many as rows, whose number is private
+        self._blocks, self._y, self._groups = Storage(X, by_row, by_column, scaling, persons is not None), y, groups
         self._by_column = self._blocks.by_column or (by_column and not by_row)
-        self._presence = _shares(sample_weight)  # weight in [0, 1], 0 for a null record; None if all weigh 1
+        # Weight in [0, 1], 0 for a null record; None if all weigh 1
+        self._presence = _shares(sample_weight) if persons is None else persons.weights
         self._whole: TrainingData | None = None  # the table from which this sample was drawn
         self._view: tuple[np.ndarray, np.ndarray, TrainingData] | None = None
         self._last = LastSum()
         self._columns: ColumnCache | None = None
         self._largest: tuple[np.ndarray, np.ndarray] | None = None
         self._data_norm, self._intercept_scaling, self._class_weight = data_norm, intercept_scaling, class_weight
-        self.n_samples, self.n_features = X.shape
+        self._n_rows, self.n_features = X.shape
+        self.n_samples = self._n_rows if persons is None else persons.n_persons
         self._chunk_rows = chunk_rows(self.n_features)
         self._clip()
 
@@ -179,7 +190,7 @@ class TrainingData(PrivateData):
         TrainingData
             The sample. Which rows of a chunk are in it follows from the key and the number of the chunk.
         """
-        length, n = self._chunk_rows, self.n_samples
+        length, n = self._chunk_rows, self._n_rows
         drawn = [
             start + sample_of(key, first_chunk + number, min(length, n - start), rate)
             for number, start in enumerate(range(0, max(1, n), length))
@@ -204,7 +215,7 @@ class TrainingData(PrivateData):
         table = self._copied()
         table._whole = None
         if len(indices):
-            table._presence = np.ones(self.n_samples) if self._presence is None else self._presence.copy()
+            table._presence = np.ones(self._n_rows) if self._presence is None else self._presence.copy()
             table._presence[indices] = 0.0
         table._inverse_norms, table._scales = self._inverse_norms.copy(), self._scales.copy()
         table._inverse_norms[indices] = table._scales[indices] = 0.0
@@ -250,13 +261,13 @@ class TrainingData(PrivateData):
         """
         if self._blocks.by_column:
             raise ValueError("Bins need a table stored by rows; expected by_row=True.")
-        scores = np.empty((coef.shape[1], self.n_samples), dtype=np.float32)
+        scores = np.empty((coef.shape[1], self._n_rows), dtype=np.float32)
         for part in self._blocks.parts():
             raw = self._blocks.predictions(self._blocks.factor(part), coef[: self.n_features])
             raw += self._intercept_scaling * coef[self.n_features] if self._intercept_scaling else 0.0
             scores[:, part] = np.nan_to_num(raw.T.astype(np.float32))
         bins = self._blocks.bins(bins_of)
-        return BinnedRecords(bins, self._y, scores, self._presence, self._chunk_rows)
+        return BinnedRecords(bins, self._y, scores, self._presence, self._chunk_rows, self.n_samples)
 
     def standardized(self, centre: np.ndarray, scale: np.ndarray) -> "TrainingData":
         """Return the same records with norms measured in standardised coordinates, ``(scale * (x - centre), 1)``.
@@ -300,7 +311,7 @@ class TrainingData(PrivateData):
     def total_weight(self) -> float:
         """Return the sum of the weights of the records, each in [0, 1]: their number, where there are no weights."""
         if self._presence is None:
-            return float(self.n_samples if self._blocks.sample is None else self._blocks.sample.size)
+            return float(self._n_rows if self._blocks.sample is None else self._blocks.sample.size)
         return float(sum(self._presence[part].sum() for part in self._blocks.parts()))
 
     def totals(self) -> np.ndarray:
@@ -468,12 +479,54 @@ class TrainingData(PrivateData):
             raise ValueError("A matrix of products needs a table stored by rows; expected by_row=True.")
         total = TreeSum(self._chunk_rows)
         for part in self._blocks.parts():
-            block = dense(scaled(self._blocks.rows(part), self._scales[part]))
-            if self._intercept_scaling:
-                block = np.column_stack([block, np.full(len(block), self._intercept_scaling)])
-            factors, present = kernel(block @ coef, self._records(part)), self._present(part)
-            total.add(block.T @ (block * (factors if present is None else factors * present[:, None])), len(block))
+            block, factors = self._factored(part, coef, kernel)
+            total.add(block.T @ (block * factors), len(block))
         return total.total()
+
+    def score_products(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
+        r"""Return :math:`\sum_i s_i s_i^	op` for the scores :math:`s_i = \sum_j v_j k(x_j^	op c) x_j` of persons with rows j.
+
+        Without persons a record is one row, and its product is multiplied by its weight.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_coordinates, m)
+            Points at which raw predictions are taken.
+        kernel : callable
+            Maps raw predictions (rows of a block, m) and their `Records` to factors k (rows of the block, 1).
+
+        Returns
+        -------
+        ndarray of shape (n_coordinates, n_coordinates)
+            The sum, accumulated in float64; null records contribute nothing.
+        """
+        if self._persons is None:
+            return self.gram(coef, lambda raw, records: np.square(kernel(raw, records)))
+        total, numbers = TreeSum(self._chunk_rows), self._persons.numbers
+        scores, last = np.zeros((0, len(coef))), None
+        for start in range(0, self._n_rows, BLOCK):
+            part = self._persons.order[start : start + BLOCK]
+            block, factors = self._factored(part, coef, kernel)
+            starts = np.flatnonzero(np.diff(numbers[part], prepend=-1))
+            if numbers[part[0]] == last:
+                # The last person of the block before has more rows: her score so far is one more row. Rows of a person are added
+                # one after another, so that the bits of her score do not depend on where blocks end.
+                block, factors = np.vstack([scores[-1], block]), np.append(1.0, factors)
+                starts[1:] += 1
+                scores = scores[:-1]
+            total.add(scores.T @ scores, len(scores))
+            ends = np.append(starts, len(block))
+            scores = sparse.csr_array((factors.ravel(), np.arange(len(block)), ends), shape=(len(starts), len(block))) @ block
+            last = numbers[part[-1]]
+        total.add(scores.T @ scores, len(scores))
+        return total.total()
+
+    def _factored(self, part: Part, coef: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
+        """Return clipped rows with the intercept's constant, and their weighted factors."""
+        block = dense(scaled(self._blocks.rows(part), self._scales[part]))
+        if self._intercept_scaling:
+            block = np.column_stack([block, np.full(len(block), self._intercept_scaling)])
+        return block, weighted(kernel(self._blocks.predictions(block, coef), self._records(part)), self._present(part))
 
     def block_sum(self, coef: np.ndarray, block: np.ndarray, kernel: Kernel, clip_norm: float) -> np.ndarray:
         r"""Return :math:`\sum_i \mathrm{clip}(x_{i,S} r_i^\top)` over a block S of coordinates, with residuals r_i of the kernel.
@@ -506,11 +559,7 @@ class TrainingData(PrivateData):
             raise ValueError("Sums over a block of coordinates need one row of coefficients for every coordinate.")
 
         def slopes(raw: np.ndarray, part: Part) -> np.ndarray:
-            records = self._records(part)
-            residuals = kernel(raw, records)
-            if records.present is not None:
-                residuals *= records.present[:, None]  # an infinity becomes NaN, which the clip sets to 0
-            return residuals
+            return kernel(raw, self._records(part))
 
         def clipped(raw: np.ndarray, records: Records) -> np.ndarray:
             return clip_residuals(kernel(raw, records), records.inverse_norms, clip_norm)
@@ -570,12 +619,12 @@ class TrainingData(PrivateData):
 
     def _sum_of_chunks(self, query: Sums) -> np.ndarray:
         sample, length = self._blocks.sample, self._chunk_rows
-        if sample is None or not sample.size or self.n_samples <= length:
+        if sample is None or not sample.size or self._n_rows <= length:
             return query.partial(self)
         # Cut the sample where chunks of the table end. A chunk without a record in the sample adds zeros, as its place in the
         # tree follows from the table.
         table, total = self._whole or self, TreeSum(length)
-        ends = np.searchsorted(sample, np.arange(length, self.n_samples + length, length)).tolist()
+        ends = np.searchsorted(sample, np.arange(length, self._n_rows + length, length)).tolist()
         parts = [sample[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
         terms = [query.partial(table.subset(part)) if part.size else None for part in parts]
         nothing = np.zeros_like(next(term for term in terms if term is not None))  # the sum over no records
@@ -587,33 +636,36 @@ class TrainingData(PrivateData):
         total, of_sample = TreeSum(self._chunk_rows), self._blocks.sample is not None
         for part in self._blocks.parts():
             block = self._blocks.factor(part)
-            residuals, intercept = self._residuals(kernel, self._blocks.predictions(block, coef[: self.n_features]), coef, part)
+            raw = self._clipped(self._blocks.predictions(block, coef[: self.n_features]), coef, part)
+            residuals, intercept = self._residuals(kernel, raw, part)
             total.add(np.concatenate([transposed(block, of_sample) @ residuals, intercept]), block.shape[0])
         return total.total()
 
     def _sum_by_columns(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
-        residuals, intercept = self._residuals_by_columns(coef, kernel)
-        return np.concatenate([*(transposed(chunk) @ residuals for _, chunk in self._blocks.columns()), intercept])
-
-    def _residuals_by_columns(self, coef: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-        raw = np.zeros((self.n_samples, coef.shape[1]))
-        for columns, chunk in self._blocks.columns():
-            raw += chunk @ coef[columns]
-        # The residuals overwrite the raw predictions, block by block.
-        residuals, intercept = raw, np.zeros((1, 1))
+        residuals = raw = self._raw_by_columns(coef)
+        intercept = np.zeros((1, 1))
         for part in self._blocks.parts():
-            block, term = self._residuals(kernel, raw[part], coef, part)
+            block, term = self._residuals(kernel, raw[part], part)
             if block.shape[1] != residuals.shape[1]:  # the kernel combines several points into one
-                residuals = np.empty((self.n_samples, block.shape[1]))
+                residuals = np.empty((self._n_rows, block.shape[1]))
             residuals[part] = block
             intercept = intercept + term if term.size else term
-        return residuals, intercept
+        return np.concatenate([*(transposed(chunk) @ residuals for _, chunk in self._blocks.columns()), intercept])
 
-    def _residuals(self, kernel: Kernel, raw: np.ndarray, coef: np.ndarray, part: Part) -> tuple[np.ndarray, np.ndarray]:
+    def _raw_by_columns(self, coef: np.ndarray) -> np.ndarray:
+        """Return the raw predictions of clipped rows, from a table stored by columns."""
+        raw = np.zeros((self._n_rows, coef.shape[1]))
+        for columns, chunk in self._blocks.columns():
+            raw += chunk @ coef[columns]
+        for part in self._blocks.parts():
+            self._clipped(raw[part], coef, part)
+        return raw
+
+    def _residuals(self, kernel: Kernel, raw: np.ndarray, part: Part) -> tuple[np.ndarray, np.ndarray]:
         """Return residuals of one block times the row scales, and the intercept's row of the sum (none without intercept)."""
         records, constant = self._records(part), self._intercept_scaling
         # sum_i scale_i x_i r_i': rows are never scaled, their raw predictions and residuals are.
-        residuals = kernel(self._clipped(raw, coef, part), records)
+        residuals = kernel(raw, records)
         if records.present is not None:
             residuals *= records.present[:, None]
         intercept = constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
@@ -626,27 +678,29 @@ class TrainingData(PrivateData):
         total = TreeSum(self._chunk_rows)
         for part in self._blocks.parts():
             block = self._blocks.rows(part)
-            residuals = self._slopes(coef, kernel, raw, part, block)
-            total.add(clipped_products(block, residuals, largest[part], limits), block.shape[0])
+            if raw is None:
+                kept = self._clipped(self._blocks.predictions(block, coef[: self.n_features]), coef, part)
+            else:
+                kept = raw[part].copy()
+            residuals = self._slopes(kernel, kept, part)
+            total.add(clipped_products(block, residuals, largest[part], limits, self._present(part)), block.shape[0])
         return total.total()
 
     def _products_by_columns(
         self, coef: np.ndarray, kernel: Kernel, raw: np.ndarray | None, limits: np.ndarray, largest: np.ndarray
     ) -> np.ndarray:
-        if raw is None:
-            residuals, _ = self._residuals_by_columns(coef, kernel)
-        else:
-            residuals = np.concatenate([self._slopes(coef, kernel, raw, part, None) for part in self._blocks.parts()])
-        chunks = self._blocks.columns()
-        return np.concatenate([clipped_products(chunk, residuals, largest, limits[place]) for place, chunk in chunks])
+        raw = self._raw_by_columns(coef) if raw is None else raw.copy()
+        residuals = np.concatenate([self._slopes(kernel, raw[part], part) for part in self._blocks.parts()])
+        return np.concatenate(
+            [
+                clipped_products(chunk, residuals, largest, limits[place], self._presence)
+                for place, chunk in self._blocks.columns()
+            ]
+        )
 
-    def _slopes(self, coef: np.ndarray, kernel: Kernel, raw: np.ndarray | None, part: Part, block: Any) -> np.ndarray:
-        """Return residuals of some rows times the row scales, from kept raw predictions ``raw`` if there are any."""
-        if raw is None:
-            return self._residuals(kernel, self._blocks.predictions(block, coef[: self.n_features]), coef, part)[0]
-        records = self._records(part)
-        weights = self._scales[part] if records.present is None else self._scales[part] * records.present
-        return kernel(raw[part].copy(), records) * weights[:, None]
+    def _slopes(self, kernel: Kernel, raw: np.ndarray, part: Part) -> np.ndarray:
+        """Return residuals of some rows times the row scales, for products that are clipped before they are weighted."""
+        return kernel(raw, self._records(part)) * self._scales[part, None]
 
     def _block_sum_by_rows(self, coef: np.ndarray, block: np.ndarray, slopes: Any, clip_norm: float) -> np.ndarray:
         total, features = TreeSum(self._chunk_rows), block[block < self.n_features]
@@ -655,12 +709,12 @@ class TrainingData(PrivateData):
             rows = self._blocks.rows(part)
             residuals = slopes(self._clipped(self._blocks.predictions(rows, coef[: self.n_features]), coef, part), part)
             chunk = dense(scaled(rows[:, features], self._scales[part]))
-            total.add(clipped_term(chunk, constant, residuals, clip_norm), len(chunk))
+            total.add(clipped_term(chunk, constant, residuals, clip_norm, self._present(part)), len(chunk))
         return total.total()
 
     def _kept_columns(self) -> ColumnCache:
         if self._columns is None:
-            self._columns = ColumnCache(self._blocks, self._scales, self._intercept_scaling, self._chunk_rows)
+            self._columns = ColumnCache(self._blocks, self._scales, self._intercept_scaling, self._chunk_rows, self._presence)
         return self._columns
 
     def _clipped(self, raw: np.ndarray, coef: np.ndarray, part: Part) -> np.ndarray:

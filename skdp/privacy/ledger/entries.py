@@ -28,6 +28,8 @@ class Spending:
         Guarantee of the fit.
     composition : Composition or None
         Releases at noise scale 1; None if only the guarantee is known.
+    unit : {"record", "person"}, default="record"
+        What neighbours differ in; entries of older files have none, and are of records.
     """
 
     estimator: str
@@ -37,6 +39,7 @@ class Spending:
     epsilon: float
     delta: float
     composition: Composition | None = None
+    unit: str = "record"
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,7 @@ class LedgerEntry:
         slack = f", slack {charge.slack:.3g}" if charge.slack else ""
         cost = "charged by itself" if charge.by_itself else f"charged as mu {charge.mu:.4g}{slack}"
         guarantee = f"epsilon {spending.epsilon:.4g}, delta {spending.delta:.3g}"
+        guarantee += " of persons" if spending.unit == "person" else ""
         return f"{self.number:>4}  {self.time[:19]}Z  {spending.estimator}: {guarantee}; {cost}"
 
 

@@ -10,7 +10,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from skdp.privacy.budget import ADJACENCIES, LARGEST_DELTA, LARGEST_EPSILON, Budget
+from skdp.privacy.budget import ADJACENCIES, LARGEST_DELTA, LARGEST_EPSILON, Budget, unit_of
 from skdp.privacy.errors import BudgetExceededError, LedgerError, PrivacyAccountingError, shown
 from skdp.privacy.ledger import active
 from skdp.privacy.ledger import composition as composed
@@ -39,6 +39,9 @@ class PrivacyLedger:
         Ceiling of delta, in (0, 1). None for a file that exists.
     adjacency : {"replace_one", "zero_out"} or None, default=None
         Which tables are neighbours; all fits of a ledger share it. None uses the adjacency of the first fit.
+    unit : {"record", "person"} or None, default=None
+        What neighbours differ in. A ledger of persons refuses fits that protect records. A ledger of records takes fits that
+        protect persons at their price, because each of them protects records, too. None uses the unit of the first fit.
     key : bytes, str or None, default=None
         Secret of at least 16 bytes that authenticates the file; ``secrets.token_hex()`` makes one. It is never stored. None uses
         the environment variable ``SKDP_LEDGER_KEY`` if it is set. A ledger that was made with a key opens only with that key. A
@@ -111,9 +114,10 @@ class PrivacyLedger:
         epsilon: float | None = None,
         delta: float | None = None,
         adjacency: str | None = None,
+        unit: str | None = None,
         key: bytes | str | None = None,
     ) -> None:
-        facts, chain = _facts(epsilon, delta, adjacency), Chain(key_bytes(key))
+        facts, chain = _facts(epsilon, delta, adjacency, unit), Chain(key_bytes(key))
         if (path is None or not Path(path).exists()) and (epsilon is None or delta is None):
             known = "A temporary ledger" if path is None else f"There is no ledger {str(path)!r} yet; a new one"
             missing = " and ".join(name for name in ("epsilon", "delta") if facts[name] is None)
@@ -123,8 +127,8 @@ class PrivacyLedger:
             Store.create(self.path, {**facts, "identity": uuid.uuid4().hex, "created": _now(), "temporary": path is None}, chain)
         self._store = Store(self.path, chain)
         for name, value in facts.items():
-            if value is not None and value != self._store.facts[name]:
-                was = self._store.facts[name]
+            was = self._store.facts.get(name, "record")  # older files have no unit, and count records
+            if value is not None and value != was:
                 raise ValueError(f"{name}={value!r}; the ledger {str(self.path)!r} was made with {name}={was!r}.")
 
     @classmethod
@@ -168,6 +172,11 @@ class PrivacyLedger:
     def adjacency(self) -> str | None:
         """Which tables are neighbours; None before the first charge if the ledger was created without adjacency."""
         return self._neighbours(self.entries)
+
+    @property
+    def unit(self) -> str | None:
+        """What neighbours differ in; None before the first charge if the ledger was created without unit."""
+        return self._unit(self.entries)
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -364,12 +373,20 @@ class PrivacyLedger:
     def _neighbours(self, entries: tuple[LedgerEntry, ...]) -> str | None:
         return entries[0].spending.adjacency if entries else self._store.facts["adjacency"]
 
+    def _unit(self, entries: tuple[LedgerEntry, ...]) -> str | None:
+        return self._store.facts.get("unit", "record") or (entries[0].spending.unit if entries else None)
+
     def _admitted(self, spending: Spending, entries: tuple[LedgerEntry, ...]) -> Charge:
         """Return the charge of a fit: by its cover if the ceiling admits that, else by its own guarantee."""
         if self._neighbours(entries) not in (None, spending.adjacency):
             raise PrivacyAccountingError(
                 f"{spending.estimator} has adjacency={spending.adjacency!r}; the ledger {str(self.path)!r} counts "
                 f"{'zero_out' if spending.adjacency == 'replace_one' else 'replace_one'!r}. Use the same for all fits."
+            )
+        if self._unit(entries) == "person" and spending.unit == "record":
+            raise PrivacyAccountingError(
+                f"{spending.estimator} protects records; the ledger {str(self.path)!r} counts what is spent of persons, each of "
+                "whom may have many. Use privacy_unit='person' with fit(X, y, persons=ids), or another ledger."
             )
         rule = self._filter(entries)
         if spending.epsilon < math.inf:
@@ -393,14 +410,17 @@ def _covered(spending: Spending, slack: float) -> Charge:
     return Charge(spending.epsilon, spending.delta, mu, slack if spending.composition.sampled else 0.0)
 
 
-def _facts(epsilon: object, delta: object, adjacency: object) -> dict[str, Any]:
+def _facts(epsilon: object, delta: object, adjacency: object, unit: object) -> dict[str, Any]:
     for name, value, limit in (("epsilon", epsilon, LARGEST_EPSILON), ("delta", delta, LARGEST_DELTA)):
         number = isinstance(value, Real) and not isinstance(value, bool)
         if value is not None and not (number and 0 < value <= limit):  # type: ignore[operator]
             raise (ValueError if number else TypeError)(f"{name}={shown(value)}; expected a number above 0, at most {limit:g}.")
     if adjacency is not None and adjacency not in ADJACENCIES:
         raise ValueError(f"adjacency={shown(adjacency)}; expected one of {sorted(ADJACENCIES)}, or None.")
-    return {"epsilon": epsilon and float(epsilon), "delta": delta and float(delta), "adjacency": adjacency}  # type: ignore[arg-type]
+    if unit is not None:
+        unit_of(unit)
+    ceiling = {"epsilon": epsilon and float(epsilon), "delta": delta and float(delta)}  # type: ignore[arg-type]
+    return {**ceiling, "adjacency": adjacency, "unit": unit}
 
 
 def _now() -> str:

@@ -54,7 +54,18 @@ class Minimization:
     @property
     def log_determinant(self) -> float:
         """Bound on the change of the log-determinant of the Hessian by one record."""
-        return math.log1p(self.smoothness * (1 + 2 * RELATIVE_SLACK) / self.strength)
+        return self.log_determinant_of("record")
+
+    def log_determinant_of(self, unit: str) -> float:
+        r"""Return the bound on the change of the log-determinant of the Hessian by one record, or by one person.
+
+        *Proof for persons.* A person adds a matrix B, positive semidefinite with a trace of at most :math:`\beta`. With
+        :math:`H \succeq \Lambda I` and :math:`M = H^{-1/2} B H^{-1/2}`, :math:`\log \det(H + B) - \log \det H = \log
+        \det(I + M) \le \operatorname{tr} M \le \beta / \Lambda`. For a record B has rank one, and the logarithm is that of
+        :math:`1 + \beta / \Lambda`.
+        """
+        ratio = self.smoothness * (1 + 2 * RELATIVE_SLACK) / self.strength
+        return math.log1p(ratio) if unit == "record" else ratio
 
     @property
     def largest(self) -> float:

@@ -63,4 +63,5 @@ class HatSums(NonNegativeQuery):
         part = batch.rows[:, self.columns]  # a copy
         entries = part.data if sparse.issparse(part) else part
         np.maximum(entries, 0.0, out=entries)
-        return part.T @ (1.0 / np.maximum(np.sqrt(row_squares(part)), 1.0))
+        factors = 1.0 / np.maximum(np.sqrt(row_squares(part)), 1.0)
+        return part.T @ (factors if batch.present is None else factors * batch.present)

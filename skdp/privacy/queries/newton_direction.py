@@ -164,15 +164,16 @@ class NewtonDirection(SumQuery):
         Here M is the clip norm of the curvature and :math:`\lambda` the smallest entry of the ridge.
 
         Proof. Let A be the matrix of the shared records, the ridge included, so :math:`A \succeq \lambda I`. Coefficients,
-        gradient and ridge are the same for both tables. A record adds :math:`h x x^\top`, and with
-        :math:`u = \sqrt h A^{-1/2} x` the formula of Sherman and Morrison says
+        gradient and ridge are the same for both tables. A record, or a person, adds a matrix B with :math:`0 \preceq B \preceq
+        M I`: a record :math:`h x x^\top` with :math:`h \|x\|^2 \le M`, a person a convex combination of such matrices. Inversion
+        reverses the order of positive matrices, so
 
-        .. math:: P = A^{-1} - (A + h x x^\top)^{-1} = A^{-1/2} \frac{u u^\top}{1 + \|u\|^2} A^{-1/2}.
+        .. math:: 0 \preceq P = A^{-1} - (A + B)^{-1} \preceq A^{-1} - (A + M I)^{-1} \preceq c I, \quad
+           c = \frac{1}{\lambda} - \frac{1}{\lambda + M} = \frac{M}{\lambda (\lambda + M)},
 
-        So :math:`0 \preceq P`, and its norm is at most :math:`\frac{1}{\lambda} \frac{\|u\|^2}{1 + \|u\|^2}`, which grows with
-        :math:`\|u\|^2 \le M / \lambda` up to :math:`c = M / (\lambda (\lambda + M))`. A null record has :math:`h = 0`: that is
-        ``zero_out``. Two records change the inverse by the difference of two such matrices between 0 and :math:`c I`, whose norm
-        is also at most c: that is ``replace_one``. Both are attained if A is :math:`\lambda I` and x is along g.
+        since :math:`1 / a - 1 / (a + M)` falls with the eigenvalue :math:`a \ge \lambda` of A. A null record has B = 0: that is
+        ``zero_out``. Two records change the inverse by the difference of two matrices between 0 and :math:`c I`, whose norm is
+        also at most c: that is ``replace_one``. Both are attained if A is :math:`\lambda I` and x is along g.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 

@@ -113,7 +113,8 @@ class Bread(NonNegativeQuery):
 class Meat(Bread):
     r"""Sum :math:`w^2 s^2 z z^\top` over all records as a half-vector, with the slope s of the loss at the raw prediction.
 
-    These are the products of the gradients ``w s z`` with themselves.
+    These are the products of the gradients ``w s z`` with themselves. The gradient of a person is the weighted sum of those of
+    her rows.
 
     Parameters
     ----------
@@ -136,12 +137,17 @@ class Meat(Bread):
         r"""Return C under ``zero_out`` and ``sqrt(2) C`` under ``replace_one``, with the clip norm C.
 
         Proof. As for `Bread`, with :math:`\|v\| = w |s| \|z\| \le \min(\|z\|, b^2 / \|z\|) L \le b L`, where L bounds the slope.
+        The gradient of a person is a convex combination of such vectors, so it is no longer.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised sum of products of gradients that are not standardised, person by person."""
+        return self.geometry.view(rows).score_products(self.geometry.to_rows(self.coef), self._factors).ravel()
+
     def _factors(self, raw: np.ndarray, records: Records) -> np.ndarray:
         slopes = np.nan_to_num(self.loss.derivative(raw, records.targets))
-        return np.asarray(np.square(slopes * row_weights(records, self.row_bound, 2.0)[:, None]))
+        return np.asarray(slopes * row_weights(records, self.row_bound, 2.0)[:, None])
 
 
 @dataclass(frozen=True, eq=False)

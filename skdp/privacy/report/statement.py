@@ -14,13 +14,18 @@ from skdp.privacy.report._html import as_fragment, as_page
 from skdp.privacy.report._public_columns import in_words
 from skdp.privacy.schedule import Curve, Laplace, Release, Schedule, Selection, SinglePass
 
-SCHEMA_VERSION = "2.0"  # version of the JSON document; the second number rises with new fields, the first if fields change
+SCHEMA_VERSION = "2.1"  # version of the JSON document; the second number rises with new fields, the first if fields change
 WIDTH = 110  # characters per line of the printed text; a choice
 # Conditions of every guarantee.
 OTHER_FITS = "other fits on the same records, and anything else computed from them, spend more budget"
 ONE_PERSON = (
     "one record is one person: a person with k records is protected less, by about k times the epsilon and a larger delta"
 )
+PERSONS = (
+    "rows are of one person if and only if their ids are equal; labels and features may use other rows of the same person, and "
+    "not those of others"
+)
+ESTIMAND = "the model describes a random row of a random person: a person with many rows counts as much as one with a single row"
 OF_A_BLOCK = ("BlockGradient", "CoordinateScores")  # queries whose clip norm depends on public bounds of the block's coordinates
 
 
@@ -37,10 +42,11 @@ class Needed(NamedTuple):
     n_samples: int | None
     epsilon: float | None
 
-    def __str__(self) -> str:
-        records = "no number of records" if self.n_samples is None else f"about {self.n_samples:,} records"
+    def in_words(self, units: str = "records") -> str:
+        """Return what is needed, as a sentence; ``units`` are what counts."""
+        number = f"no number of {units}" if self.n_samples is None else f"about {self.n_samples:,} {units}"
         budget = "no epsilon up to 10" if self.epsilon is None else f"about epsilon={self.epsilon:g}"
-        least = f"{records} at this epsilon, or {budget} with these records"
+        least = f"{number} at this epsilon, or {budget} with these {units}"
         return f"To predict more than a constant, a model needs {least}; a good model needs several times as much"
 
 
@@ -240,6 +246,7 @@ class PrivacyReport:
     def _sections(self) -> list[tuple[str, list[str]]]:
         return [
             ("Guarantee", [self.guarantee]),
+            *([] if self.unit is None else [("Unit", [self.unit])]),
             ("Neighbours", [f"{self.budget.adjacency}: {self.adjacency_in_words}"]),
             (
                 "Spent",
@@ -257,7 +264,7 @@ class PrivacyReport:
     def noise_facts(self) -> dict[str, str]:
         """Return the source and size of the noise and, for a plan, how many records or which epsilon would be enough."""
         source = {"Source": self.noise_source} if self.budget.private else {}
-        enough = {} if self.needed is None else {"Enough": str(self.needed)}
+        enough = {} if self.needed is None else {"Enough": self.needed.in_words(f"{self.budget.unit}s")}
         return {**source, "Size": self.noise_size, **enough}
 
     def releases_together(self) -> list[ReleaseLine]:
@@ -276,7 +283,24 @@ class PrivacyReport:
         if self.reproducible_noise:
             return f"NONE: the noise came from a seed, the model is not private; with secure noise it would be {pair}"
         records, call = ("test records", "evaluate") if self.estimator == "evaluate" else ("training records", "fit")
-        return f"{pair}-differential privacy of the {records}, for one call of {call}"
+        if self.budget.unit == "person":
+            records = "persons, each with all her rows"
+        return f"{pair}-differential privacy of {'' if self.budget.unit == 'person' else 'the '}{records}, for one call of {call}"
+
+    @property
+    def n_units(self) -> int:
+        """Number of records, or of persons."""
+        return int(self.public[self.budget.number])
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of privacy in words, if it is not a record."""
+        if self.budget.unit == "record":
+            return None
+        return (
+            f"person: {self.n_units:,} persons. A row weighs one over the number of rows of its person, so that each "
+            "person counts once; the number of rows is not public"
+        )
 
     @property
     def accounting(self) -> str:
@@ -301,6 +325,11 @@ class PrivacyReport:
         if not self.reproducible_noise:
             return "secure: the operating system's cryptographic generator"
         return "reproducible noise (skdp.testing.reproducible_noise), for tests and benchmarks only"
+
+
+def assumed_of(unit: str) -> tuple[str, ...]:
+    """Return what a guarantee for records, or for persons, assumes."""
+    return (ONE_PERSON,) if unit == "record" else (PERSONS,)
 
 
 def describe_releases(schedule: Schedule, scale: float, budget: Budget, allowances: tuple[float, ...]) -> tuple[ReleaseLine, ...]:

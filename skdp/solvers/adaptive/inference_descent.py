@@ -470,7 +470,13 @@ class InferenceDescent(WhiteningSolver):
         return first._replace(steps=1 - sum(first))
 
     def _needs_meat(self, problem: Problem) -> bool:
-        """Return whether the covariance of the scores is released."""
+        """Return whether the covariance of the scores is released; the rows of a person depend on each other in unknown ways."""
+        if problem.budget.unit == "person":
+            if self.robust is False:
+                raise ValueError(
+                    "robust=False with privacy_unit='person'; expected True or None: rows of a person are not independent."
+                )
+            return True
         if self.robust is not None:
             return self.robust
         if problem.loss.targets == "classes":

@@ -23,6 +23,7 @@ from skdp.privacy import queries
 from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.data.gradient_factors import CANCELLED
+from skdp.privacy.data.persons import Persons
 from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.data.training_data import TrainingData
@@ -107,12 +108,14 @@ class Rows:
     class_weight: Any = None
     storages: Any = ("C", "F", "csr", "csc")
 
-    def data(self, query, records, storage="C", weights=None, by_row=False):
+    def data(self, query, records, storage="C", weights=None, persons=None, by_row=False):
         X, y = (np.array(list(part)) for part in zip(*records, strict=True))
         how = {"by_row": query.by_row or by_row, "by_column": query.by_column, "intercept_scaling": self.constant}
         weight = None if self.class_weight is None else np.array(self.class_weight)
         y = y.astype(np.int8) if isinstance(self.targets, int) else y
-        return TrainingData(STORAGES[storage](X), y, data_norm=R, class_weight=weight, sample_weight=weights, **how)
+        return TrainingData(
+            STORAGES[storage](X), y, data_norm=R, class_weight=weight, sample_weight=weights, persons=persons, **how
+        )
 
     def target(self, rng):
         if isinstance(self.targets, int):
@@ -131,6 +134,11 @@ class Rows:
         return [*product([np.zeros(D), *rows], targets)]
 
 
+def shares(weights, persons, *between):
+    """Return weights and the number of records, as holders of cells and bins take them."""
+    return (weights, *between, None) if persons is None else (persons.weights, *between, persons.n_persons)
+
+
 # Directions in a plane, among them pairs at 120 degrees, where sums of squares move the most.
 CORNERS = [np.array([math.cos(a), math.sin(a), 0.0]) for a in np.radians(np.arange(15, 360, 30))]
 
@@ -141,9 +149,9 @@ class Cells:
     storages: ClassVar = ("C",)
     values = (math.nan, math.inf, -math.inf, 0.0, -0.0, 5e-324, 1e300, -1e300, 1.0, -1.0, 0.5, 3.0, 63.9999, 64.0, 7.25, -3.5)
 
-    def data(self, query, records, storage="C", weights=None):
+    def data(self, query, records, storage="C", weights=None, persons=None):
         cells, targets = zip(*records, strict=True)
-        return ColumnCells(np.array(cells), np.array(targets))
+        return ColumnCells(np.array(cells), np.array(targets), *shares(weights, persons))
 
     def usual(self, rng):
         cells = np.where(rng.random((N, 4)) < 0.5, rng.normal(size=(N, 4)), rng.integers(-70, 300, (N, 4)))
@@ -165,11 +173,11 @@ class Binned:
     storages: ClassVar = ("C",)
     extremes = (math.nan, math.inf, -math.inf, 1e300, -1e300, 0.0, -0.0, 1e-300, 3e38, 100.0, -100.0, 0.3, -2.0)
 
-    def data(self, query, records, storage="C", weights=None):
+    def data(self, query, records, storage="C", weights=None, persons=None):
         bins, targets, base, trees = (np.array(list(part)) for part in zip(*records, strict=True))
         with np.errstate(all="ignore"):
             base, trees = (scores.T.astype(np.float32) for scores in (base, trees))
-            table = BinnedRecords(bins.astype(np.uint8).T, targets, base, None, BLOCK)
+            table = BinnedRecords(bins.astype(np.uint8).T, targets, base, *shares(weights, persons, BLOCK))
             table._trees, table._scores = trees, base + trees
         return table
 
@@ -198,8 +206,9 @@ class Scored:
     storages: ClassVar = ("C",)
     extremes = (math.nan, math.inf, -math.inf, 1e300, -1e300, 0.0, -0.0, 5e-324, 1e-9, -1e-9, 0.5, -0.4, 1.0, -1.0, 1.02, -3.0)
 
-    def data(self, query, records, storage="C", weights=None):
-        return ScoredRecords(*(np.array(list(part)) for part in zip(*records, strict=True)))
+    def data(self, query, records, storage="C", weights=None, persons=None):
+        parts = (np.array(list(part)) for part in zip(*records, strict=True))
+        return ScoredRecords(*parts, presence=weights if persons is None else persons.weights)
 
     def usual(self, rng):
         scores, groups = rng.uniform(-1.2, 1.2, (N, 2)), rng.integers(3, size=N)
@@ -395,7 +404,6 @@ class Case:
     term: Any
     whole: Any = lambda q, total: total
     linear: bool = True  # the answer is the sum itself
-    weighs: bool = True  # sample weights multiply the terms
     samples: bool = True
     extra: tuple[Any, ...] = ()  # records that attain the bound
     shared: int = 3  # records of the tables in which neighbours are searched for, beside the one that differs
@@ -405,10 +413,15 @@ class Case:
     )  # shares of the sensitivities that the search comes to; less if they are no maxima
     precision: float = 1e-6
 
-    def definition(self, records):
+    def definition(self, records, weights=None):
+        weights = np.ones(len(records)) if weights is None else weights
         if self.term is None:
-            return self.whole(self.query, records)
-        return self.whole(self.query, sum(np.asarray(self.term(self.query, *record), dtype=float) for record in records))
+            return self.whole(self.query, records, weights)
+        terms = (
+            weight * np.asarray(self.term(self.query, *record), dtype=float)
+            for record, weight in zip(records, weights, strict=True)
+        )
+        return self.whole(self.query, sum(terms))
 
     def answer(self, records, storage="C", without=(), **given):
         data = self.kind.data(self.query, records, storage, **given)
@@ -437,12 +450,12 @@ VERTICES = Vertices(L1Ball(1.5).vertices(D))
 JOINT = math.hypot(R, K), D + 1
 
 
-def stationary(q, records):
-    """Return the minimum of the clipped losses: where the sum of the gradients is zero."""
+def stationary(q, records, weights):
+    """Return the minimum of the weighted clipped losses: where the sum of the gradients is zero."""
 
     def total(w):
         at = Gradient(q.loss, w[:, None], q.facts.clip_norm)
-        return sum(gradient(at, ext(x), y) for x, y in records) + q.facts.strength * w
+        return sum(v * gradient(at, ext(x), y) for (x, y), v in zip(records, weights, strict=True)) + q.facts.strength * w
 
     return root(total, np.zeros(D + 1)).x
 
@@ -487,7 +500,6 @@ CASES = [
         BlockGradient(Logistic(), 0 * COEF, BLOCK_OF, 0.2),
         CLASSES,
         lambda q, x, y: short(ext(x)[q.block] * slope(q.loss, ext(x) @ q.coef, y), q.clip_norm),
-        weighs=False,
     ),
     Case(
         CoordinateScores(Logistic(), 0 * COEF, np.array([0.2, 0.3, 0.2, 0.1]), np.ones(4)),
@@ -554,7 +566,7 @@ CASES = [
         reached=(NEAR, 0.95),
         extra=OF_LENGTH,
     ),
-    Case(HatSums(BLOCK_OF), CLASSES, lambda q, x, y: short(np.maximum(row(x)[q.columns], 0.0), 1.0), weighs=False),
+    Case(HatSums(BLOCK_OF), CLASSES, lambda q, x, y: short(np.maximum(row(x)[q.columns], 0.0), 1.0)),
     Case(ScoreGradient(Logistic(), COEF, np.array([1.2, -0.3]), 0.5), CLASSES, calibration, reached=(NEAR, 0.9)),
     Case(ScoreCounts(COEF, (-50, 0, 50)), CLASSES, of_scores),
     Case(ScoreCounts(None, (-50, 1, 50), n_groups=3), Scored(), of_log_odds),
@@ -653,23 +665,18 @@ def test_null_records_alone_give_what_no_record_gives(case, rng):
     assert not (case.linear and answer.any())
 
 
-WEIGHING = [case for case in CASES if case.weighs and case.linear and isinstance(case.kind, Rows)]
-
-
-@pytest.mark.parametrize("case", WEIGHING, ids=lambda case: type(case.query).__name__)
-def test_a_weight_repeats_its_record_and_zero_is_a_null_record(case, rng):
-    """In every storage: weights k / 4 give a quarter of the sum over k copies of each record."""
-    records, copies = case.kind.usual(rng), rng.integers(5, size=N)
-    repeated = [record for record, count in zip(records, copies, strict=True) for _ in range(count)]
-    null, ones = np.flatnonzero(copies == 0), np.where(copies == 0, 0.0, 1.0)
+@every_query
+def test_a_weight_multiplies_the_clipped_term_of_its_record(case, rng):
+    """In every storage; a record of weight 0 is a null record."""
+    records, weights = case.kind.usual(rng), rng.integers(5, size=N) / 4
+    null = np.flatnonzero(weights == 0)
     for storage in case.kind.storages:
-        weighted = case.answer(records, storage, weights=copies / 4)
-        if not isinstance(case.query, TotalWeight):
-            np.testing.assert_allclose(4 * weighted, case.answer(repeated, storage), rtol=case.precision, atol=case.precision)
-        absent = case.answer(records, storage, weights=ones)
+        weighted = case.answer(records, storage, weights=weights)
+        np.testing.assert_allclose(weighted, case.definition(records, weights), rtol=case.precision, atol=case.precision)
+        assert np.abs(weighted - case.answer(records, storage)).max() > 1e-7  # weights do something
+        absent = case.answer(records, storage, weights=np.ceil(weights))
         np.testing.assert_array_equal(absent, case.answer(records, storage, null))
         np.testing.assert_array_equal(absent, case.answer(records, storage, null, weights=np.ones(N)))
-        assert np.abs(weighted - case.answer(records, storage)).max() > 1e-7  # weights do something
 
 
 # ------------------------------------------------------------------ the sensitivity
@@ -741,6 +748,70 @@ def test_integers_move_no_further_than_their_l1_sensitivity(case):
     np.testing.assert_array_equal(answers, np.rint(answers))
 
 
+# ------------------------------------------------------------------ persons
+
+ROWS = (1, 2, 3, 7, 500)  # numbers of rows of a person
+
+
+def persons_of(sizes):
+    """Return persons with these numbers of rows, one after another."""
+    return Persons(np.repeat(np.arange(len(sizes)), sizes), len(sizes))
+
+
+def furthest_person(case, persons=persons_of, trials=60):
+    """Return the largest change by a person with extreme rows, as a share of the sensitivity, under both adjacencies."""
+    rng, query = np.random.default_rng(1), case.query
+    shared, hostile = case.kind.usual(rng)[: case.shared], [*case.kind.hostile(rng), *case.extra]
+    norm = largest if isinstance(query, Scores) else euclidean
+    moved = dict.fromkeys(ADJACENCIES, 0.0)
+    for _ in range(trials):
+        answers = []
+        for k in rng.choice(ROWS, 2).tolist():
+            rows = [hostile[i] for i in rng.integers(len(hostile), size=k if rng.random() < 0.5 else 1)]
+            rows *= k // len(rows)
+            group = persons([1] * len(shared) + [k])
+            answers.append(case.answer([*shared, *rows], persons=group))
+            null = case.answer([*shared, *rows], without=range(len(shared), len(shared) + k), persons=group)
+            moved["zero_out"] = max(moved["zero_out"], norm(answers[-1] - null))
+        moved["replace_one"] = max(moved["replace_one"], norm(answers[0] - answers[1]))
+    return {adjacency: far / query.sensitivity(adjacency) for adjacency, far in moved.items()}
+
+
+@every_query
+def test_no_person_moves_the_answer_further_than_the_sensitivity_of_a_record(case):
+    """Persons of 1 to 500 extreme rows, all the same or different ones."""
+    shares = furthest_person(case, trials=10 if isinstance(case.query, Minimum) else 60)
+    assert 0 < shares["zero_out"] <= ROUNDING and shares["replace_one"] <= ROUNDING
+
+
+@every_query
+def test_a_person_is_the_mean_of_her_rows(case, rng):
+    """The meat of persons is another sum, which has a test of its own."""
+    records, sizes = case.kind.usual(rng), [1] * 10 + [2, 3, 7] + [1] * 5 + [13]
+    if isinstance(case.query, Meat | Minimum):
+        return
+    group = persons_of(sizes)
+    shares = np.repeat(1 / np.array(sizes), sizes)
+    np.testing.assert_allclose(case.answer(records, persons=group), case.definition(records, shares), rtol=2e-6, atol=2e-6)
+
+
+def test_the_meat_of_persons_is_that_of_their_mean_gradients(rng):
+    case = next(case for case in CASES if type(case.query) is Meat)
+    q, records, sizes = case.query, case.kind.usual(rng), [2, 3, 1, 7, 1, 20, 6]
+
+    def gradient_of(x, y):
+        z = np.append(std(x, q.geometry), 1.0)
+        weight = min(1.0, (q.row_bound / np.linalg.norm(z)) ** 2)
+        return weight * slope(q.loss, z @ q.coef, y) * z
+
+    means = [
+        np.mean([gradient_of(*record) for record in rows], axis=0)
+        for rows in np.split(np.array(records, dtype=object), np.cumsum(sizes)[:-1])
+    ]
+    expected = sum(square(mean) for mean in means)
+    np.testing.assert_allclose(case.answer(records, persons=persons_of(sizes)), expected, rtol=2e-6, atol=2e-6)
+
+
 # ------------------------------------------------------------------ the numbers in it
 
 INFINITE = {"Difference": {"gradient_clip_norm", "smoothness"}, "PrimalDifference": {"slope", "offset", "largest"}}
@@ -800,6 +871,25 @@ class Signed(HatSums):
         part = batch.rows[:, self.columns]
         part = part.toarray() if sparse.issparse(part) else part
         return part.T @ (1 / np.maximum(np.linalg.norm(part, axis=1), 1.0))
+
+
+class Unweighted(Persons):
+    """Rows that all weigh 1."""
+
+    weights = property(lambda self: np.ones(len(self.numbers)))
+
+
+class Nearest(Persons):
+    """Weights rounded to the nearest multiple of the grain."""
+
+    weights = property(lambda self: np.rint(2.0**22 / np.bincount(self.numbers))[self.numbers] * 2.0**-22)
+
+
+@pytest.mark.parametrize("broken, least", ((Unweighted, 100.0), (Nearest, 1 + 1e-6)))
+def test_the_search_finds_broken_weights_of_persons(broken, least):
+    case = next(case for case in CASES if type(case.query) is Moments)
+    shares = furthest_person(case, lambda sizes: broken(np.repeat(np.arange(len(sizes)), sizes), len(sizes)))
+    assert shares["zero_out"] > least
 
 
 def first(kind):

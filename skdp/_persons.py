@@ -1,0 +1,111 @@
+"""Take the ids of the persons whose rows a table has."""
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from skdp._data_validation import len_of
+from skdp._table_types import is_lazy
+from skdp._validation import shown
+from skdp.privacy.budget import unit_of
+from skdp.privacy.data.persons import Persons
+from skdp.privacy.errors import silent
+
+LARGEST = 2**53  # of an id that is a number: larger ones may have become equal as floats
+EXPECTED = "expected one id per row, integers or texts"
+
+
+def taken_persons(unit: Any, kind: str, X: Any, y: Any, ids: Any) -> tuple[Any, Persons | None]:
+    """Check the ids of persons against the unit of privacy; return X without a column of ids, and the persons of its rows.
+
+    Parameters
+    ----------
+    unit : object
+        Parameter ``privacy_unit``.
+    kind : str
+        Name of the class of the estimator, for messages.
+    X, y : object
+        A table, of which only the number of rows is compared, and a column taken that ``ids`` names. y may be None.
+    ids : array-like of shape (n_rows,), str or None
+        An id per row, or the name of a column of a data frame.
+
+    Returns
+    -------
+    X : object
+        The table, without the column.
+    persons : Persons or None
+        None if records are protected.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ids and unit contradict each other, or ids do not tell the persons. No message quotes an id or the number of rows.
+    """
+    if unit_of(unit) == "record":
+        if ids is not None:
+            raise TypeError(
+                "persons is given with privacy_unit='record', which protects single rows; expected privacy_unit='person'."
+            )
+        return X, None
+    if ids is None:
+        raise ValueError(
+            "privacy_unit='person' without persons; expected fit(X, y, persons=ids) with one id per row. Searches and "
+            f"cross-validation pass ids on if metadata routing is on and {kind}.set_fit_request(persons='groups') asks for them."
+        )
+    if is_lazy(X):
+        raise TypeError(
+            "privacy_unit='person' with a table in partitions, whose lengths would tell the number of rows; expected a table in "
+            "memory."
+        )
+    if isinstance(ids, str):
+        if ids not in getattr(X, "columns", ()):
+            raise ValueError(f"persons={shown(ids)} is no column of X; {EXPECTED}, or the name of a column of a data frame.")
+        ids, X = X[ids], X[[name for name in X.columns if name != ids]]
+    persons = persons_of(ids)
+    if any(len_of(part) != len(persons.numbers) for part in (X, y) if part is not None):
+        raise ValueError(f"X, y and persons have different lengths; {EXPECTED}.")
+    return X, persons
+
+
+def persons_of(ids: Any) -> Persons:
+    """Return the persons of rows with these ids; raise TypeError or ValueError for ids that do not tell the persons."""
+    try:
+        with silent():
+            given = np.asarray(ids, dtype=object if isinstance(ids, (list, tuple)) else None)
+    except MemoryError:
+        raise
+    except Exception:  # its message may quote an id
+        given = np.empty((0, 0))
+    if given.ndim != 1:
+        raise TypeError(f"persons is no vector; {EXPECTED}.")
+    entries = given.tolist() if given.dtype.kind in "OfmM" else []
+    if any(is_missing(entry) for entry in entries):
+        raise ValueError(
+            "persons has missing ids; a missing id could stand for one person or for many. Give each such row an id of its own, "
+            "or leave it out."
+        )
+    if given.dtype.kind == "f" and all(entry.is_integer() and abs(entry) < LARGEST for entry in entries):
+        given = given.astype(np.int64)
+    if given.dtype.kind == "O" and all(isinstance(entry, str) for entry in entries):
+        given = given.astype(str)
+    elif given.dtype.kind == "O" and all(isinstance(entry, Integral) and not isinstance(entry, bool) for entry in entries):
+        given = np.unique(given, return_inverse=True)[1]  # of any size
+    if given.dtype.kind not in "iuU":
+        raise TypeError(f"persons has entries that are neither all integers nor all texts; {EXPECTED}.")
+    labels, numbers = np.unique(given, return_inverse=True)
+    if labels.size < 2:
+        raise ValueError("persons has one person only; expected at least 2.")
+    return Persons(numbers.astype(np.int32), int(labels.size))
+
+
+def is_missing(entry: Any) -> bool:
+    """Return whether an entry is None, a NaN, or what pandas has for them."""
+    return entry is None or type(entry).__name__ in ("NAType", "NaTType") or bool(entry != entry)
+
+
+def refuse_persons(estimator: Any, doing: str) -> None:
+    """Raise ValueError if an estimator, or one inside it, protects persons where only single rows are handled."""
+    parameters = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
+    if any(name.split("__")[-1] == "privacy_unit" and value == "person" for name, value in parameters.items()):
+        raise ValueError(f"privacy_unit='person': {doing} handles single rows, which may be of one person; expected 'record'.")

@@ -1,0 +1,383 @@
+"""Fits that protect persons, each with all her rows: what they compute, state, refuse and leave behind."""
+
+import json
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from seeded import fitted
+from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+
+import skdp
+from skdp import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPAUCMaximizer,
+    DPConstrainedClassifier,
+    DPConstrainedRegression,
+    DPGradientBoostingClassifier,
+    DPGradientBoostingRegressor,
+    DPGroupDROClassifier,
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPQuantileRegressor,
+    DPRobustRegressor,
+    DPTabularClassifier,
+    DPTabularRegressor,
+    PrivacyLedger,
+)
+from skdp._persons import persons_of
+from skdp.data import npy
+from skdp.metrics import evaluate, plan_evaluation
+from skdp.model_selection import DPGridSearchCV
+from skdp.preprocessing import LearnedSchema
+from skdp.privacy.errors import OutsideGuaranteeWarning, PrivacyAccountingError
+from skdp.privacy.queries._strong_convexity import Minimization
+from skdp.solvers import InferenceDescent
+
+RNG = np.random.default_rng(7)
+N = 1500
+SIZES = RNG.geometric(0.4, N)
+WHO = np.repeat(np.arange(N), SIZES)
+X = RNG.uniform(-1, 1, (len(WHO), 3))
+SCORE = X @ [1.0, -2.0, 0.5] + np.repeat(RNG.normal(size=N), SIZES)
+LABELS, NUMBERS = (SCORE > 0).astype(int), np.clip(SCORE / 4, -1, 1)
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(ward=np.where(X[:, 2] > 0.3, "north", "south"))
+BOUNDS, RANGE = {"feature_bounds": 1.0}, {"target_bounds": (-1, 1)}
+KINDS = {
+    "logistic": (DPLogisticRegression(**BOUNDS), X, LABELS),
+    "svm": (DPLinearSVC(**BOUNDS), X, LABELS),
+    "linear": (DPLinearRegression(**BOUNDS, **RANGE), X, NUMBERS),
+    "robust": (DPRobustRegressor(**BOUNDS, **RANGE), X, NUMBERS),
+    "quantile": (DPQuantileRegressor(**BOUNDS, **RANGE), X, NUMBERS),
+    "constrained": (DPConstrainedClassifier(**BOUNDS, constraint="l1", solver="gd"), X, LABELS),
+    "constrained number": (DPConstrainedRegression(**BOUNDS, **RANGE, constraint="l1", solver="gd"), X, NUMBERS),
+    "auc": (DPAUCMaximizer(**BOUNDS), X, LABELS),
+    "additive": (DPAdditiveClassifier(**BOUNDS), X, LABELS),
+    "private knots": (DPAdditiveClassifier(**BOUNDS, knots="private", epsilon=8.0), X, LABELS),
+    "additive number": (DPAdditiveRegressor(**BOUNDS, **RANGE), X, NUMBERS),
+    "boosted": (DPGradientBoostingClassifier(**BOUNDS, epsilon=8.0), X, LABELS),
+    "boosted number": (DPGradientBoostingRegressor(**BOUNDS, **RANGE, epsilon=8.0), X, NUMBERS),
+    "tabular": (DPTabularClassifier(), FRAME, LABELS),
+    "tabular number": (DPTabularRegressor(), FRAME, NUMBERS),
+    "inference": (DPLogisticRegression(**BOUNDS, inference=True), X, LABELS),
+    "block coordinates": (DPLogisticRegression(**BOUNDS, solver="skgd"), X, LABELS),
+    "Newton": (DPLogisticRegression(**BOUNDS, solver="newton"), X, LABELS),
+    "sufficient statistics": (DPLinearRegression(**BOUNDS, **RANGE, solver="ssp"), X, NUMBERS),
+    "output": (DPLogisticRegression(**BOUNDS, solver="output"), X, LABELS),
+    "objective": (DPLogisticRegression(**BOUNDS, solver="objective", delta=0), X, LABELS),
+}
+every_kind = pytest.mark.parametrize("name", KINDS)
+
+
+def of_persons(name, ids=WHO, **changed):
+    model, table, y = KINDS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fitted(clone(model).set_params(privacy_unit="person", **changed), table, y, seed=3, persons=ids)
+
+
+def predictions(model, table):
+    """Return what a model predicts, as fine as it tells."""
+    method = next(name for name in ("decision_function", "predict") if hasattr(model, name))
+    return np.asarray(getattr(model, method)(table), dtype=float)
+
+
+def test_all_estimators_protect_persons_or_say_that_they_do_not():
+    listed = {type(model) for model, _, _ in KINDS.values()}
+    kinds = {kind for name in skdp.estimators.__all__ if hasattr(kind := getattr(skdp, name), "_get_param_names")}
+    without = {kind.__name__ for kind in kinds - listed}
+    assert without == {"DPGroupDROClassifier", "DPMinimax"}
+    assert "privacy_unit" not in DPGroupDROClassifier._get_param_names()
+    with pytest.raises(TypeError, match="protects single rows"):
+        DPGroupDROClassifier(data_norm=2.0).plan(1000, 3, persons=WHO)
+
+
+@pytest.mark.parametrize("name", sorted(KINDS.keys() - {"objective"}))  # whose noise for persons is larger
+def test_persons_of_one_row_are_records(name):
+    model, table, y = KINDS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        of_records = fitted(clone(model), table, y, seed=3)
+        every = np.random.default_rng(0).permutation(len(y))
+        persons = fitted(clone(model).set_params(privacy_unit="person"), table, y, seed=3, persons=every)
+    tolerance = 1e-3 if name == "block coordinates" else 1e-9  # sums are rounded in another order, and steps follow selections
+    np.testing.assert_allclose(predictions(persons, table), predictions(of_records, table), rtol=tolerance, atol=tolerance)
+    assert persons.privacy_report_.public["n_persons"] == len(y) and "n_samples" not in persons.privacy_report_.public
+
+
+@every_kind
+def test_a_copy_of_each_row_under_the_same_id_changes_nothing(name):
+    """The weights halve; what is released is the same but for rounding."""
+    model, table, y = KINDS[name]
+    twice = np.repeat(np.arange(len(y)), 2)
+    once = of_persons(name)
+    table = table.iloc[twice].reset_index(drop=True) if hasattr(table, "iloc") else table[twice]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        copied = fitted(clone(model).set_params(privacy_unit="person"), table, y[twice], seed=3, persons=WHO[twice])
+    # weights of thirds are rounded to 2**-22, which moves sums by up to that share
+    np.testing.assert_allclose(predictions(copied, KINDS[name][1]), predictions(once, KINDS[name][1]), rtol=2e-3, atol=2e-3)
+    assert copied.privacy_report_.to_json() == once.privacy_report_.to_json() or hasattr(once, "learnt_")
+
+
+@every_kind
+def test_nothing_tells_the_number_of_rows_of_a_person(name):
+    """The report, what is printed and what is warned of are the same if one person has 300 more rows."""
+    model, table, y = KINDS[name]
+    more = np.r_[np.arange(len(y)), np.full(300, 5)]
+    larger = table.iloc[more].reset_index(drop=True) if hasattr(table, "iloc") else table[more]
+    seen = []
+    for rows, targets, ids in ((table, y, WHO), (larger, y[more], WHO[more])):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit = fitted(clone(model).set_params(privacy_unit="person"), rows, targets, seed=3, persons=ids)
+        report = fit.privacy_report_.to_dict()
+        report.pop("learned")
+        for key in ("n_features", "feature_names") if hasattr(fit, "learnt_") else ():
+            report["public"].pop(key, None)
+        texts = [str(warning.message) for warning in caught if "assum" not in str(warning.message)]
+        seen.append((json.dumps(report), fit.privacy_spent_, texts if not hasattr(fit, "learnt_") else None))
+    assert seen[0] == seen[1]
+    assert str(len(y)) not in seen[0][0]
+
+
+@pytest.mark.parametrize("name", ("logistic", "additive", "tabular", "boosted", "inference"))
+def test_no_id_is_left_behind(name):
+    ids = np.array([f"secret{who:05d}" for who in WHO])
+    model = of_persons(name, ids)
+    assert b"secret" not in pickle.dumps(model)
+    assert "secret" not in str(vars(model)) + model.privacy_report_.to_html()
+
+
+def test_ids_may_be_a_column_of_a_frame():
+    frame = FRAME.assign(patient=WHO)
+    expected = of_persons("tabular")
+    for given in (frame, pl.from_pandas(frame)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = fitted(DPTabularClassifier(privacy_unit="person"), given, LABELS, seed=3, persons="patient")
+        assert [*model.feature_names_in_] == [*FRAME.columns]
+        np.testing.assert_array_equal(model.decision_function(FRAME), expected.decision_function(FRAME))
+
+
+@pytest.mark.parametrize("change", (np.asarray, list, pd.Series, lambda ids: ids.astype(float), lambda ids: ids.astype(object)))
+def test_ids_of_any_form_are_the_same_persons(change):
+    expected = persons_of(WHO)
+    np.testing.assert_array_equal(persons_of(change(WHO)).numbers, expected.numbers)
+    texts = np.array([f"p{who}" for who in WHO])
+    for form in (np.asarray, list, lambda ids: pd.Series(ids, dtype="category"), pl.Series):
+        assert persons_of(form(texts)).n_persons == N
+
+
+WRONG = {
+    "missing": ([None, "a", "b"], ValueError, "missing ids"),
+    "nan": (np.array([1.0, np.nan, 2.0]), ValueError, "missing ids"),
+    "NaT": (np.array(["2020-01-01", "NaT", "2020-01-01"], dtype="datetime64[D]"), ValueError, "missing ids"),
+    "NA": (pd.Series([1, None, 2], dtype="Int64"), ValueError, "missing ids"),
+    "dates": (np.array(["2020-01-01"] * 3, dtype="datetime64[D]"), TypeError, "neither all integers nor all texts"),
+    "fractions": ([1.5, 2.0, 3.0], TypeError, "neither all integers nor all texts"),
+    "mixed": ([1, "1", 2], TypeError, "neither all integers nor all texts"),
+    "booleans": ([True, False, True], TypeError, "neither all integers nor all texts"),
+    "large floats": (np.array([2.0**60, 1.0, 2.0]), TypeError, "neither all integers nor all texts"),
+    "matrix": (np.ones((3, 1)), TypeError, "no vector"),
+    "one": (["a", "a", "a"], ValueError, "one person only"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_ids_that_do_not_tell_persons_are_refused_before_the_charge(case):
+    ids, error, message = WRONG[case]
+    with PrivacyLedger(epsilon=1, delta=1e-3) as ledger, pytest.raises(error, match=message):
+        DPLogisticRegression(privacy_unit="person", **BOUNDS).fit(X[:3], LABELS[:3], persons=ids)
+    assert not ledger.entries
+
+
+REFUSED = {
+    "no ids": ({}, {}, ValueError, "set_fit_request"),
+    "records": ({"privacy_unit": "record"}, {"persons": WHO}, TypeError, "protects single rows"),
+    "unit": ({"privacy_unit": "patient"}, {"persons": WHO}, ValueError, r"expected one of \['person', 'record'\]"),
+    "length": ({}, {"persons": WHO[1:]}, ValueError, "different lengths"),
+    "column": ({}, {"persons": "patient"}, ValueError, "no column of X"),
+    "sampled": ({"solver": "sgd"}, {"persons": WHO}, ValueError, "draws rows, not persons"),
+    "variance reduced": ({"solver": "svrg"}, {"persons": WHO}, ValueError, "draws rows, not persons"),
+    "objective": ({"solver": "objective"}, {"persons": WHO}, ValueError, "delta=0 alone"),
+    "weights": ({"max_sample_weight": 2}, {"persons": WHO, "sample_weight": np.ones(len(WHO))}, ValueError, "weighs rows itself"),
+    "model of errors": (
+        {"inference": True, "solver": InferenceDescent(robust=False)},
+        {"persons": WHO},
+        ValueError,
+        "not independent",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_protect_persons_is_refused_before_the_charge(case):
+    changed, given, error, message = REFUSED[case]
+    model = DPLogisticRegression(**{"privacy_unit": "person", **BOUNDS, **changed})
+    with PrivacyLedger(epsilon=1, delta=1e-3) as ledger, pytest.raises(error, match=message) as raised:
+        model.fit(X, LABELS, **given)
+    assert not ledger.entries
+    assert str(len(WHO)) not in str(raised.value)
+
+
+def test_tables_in_partitions_and_searches_are_refused(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", LABELS)
+    with pytest.raises(TypeError, match="would tell the number of rows"):
+        DPLogisticRegression(privacy_unit="person", **BOUNDS).fit(npy(tmp_path / "x.npy", tmp_path / "y.npy"), None, persons=WHO)
+    with pytest.raises(ValueError, match="handles single rows"):
+        DPGridSearchCV(make_pipeline(DPLogisticRegression(privacy_unit="person")), {}).fit(X, LABELS)
+
+
+def test_what_a_foreign_query_adds_is_not_known():
+    from skdp.privacy.queries import Gradient
+    from skdp.privacy.schedule import Gaussian, Release, Schedule
+    from skdp.solvers import GradientDescent
+
+    class Own(Gradient):
+        pass
+
+    class Descent(GradientDescent):
+        def schedule(self, problem):
+            (count, release), *rest = super().schedule(problem).entries
+            own = Release(Own, Gaussian(), release.clip_norm, release.size)
+            return Schedule(((count, own), *rest))
+
+    with pytest.raises(ValueError, match="does not state takes_persons"):
+        DPLogisticRegression(privacy_unit="person", solver=Descent(), **BOUNDS).plan(1000, 3)
+    Own.takes_persons = True
+    assert DPLogisticRegression(privacy_unit="person", solver=Descent(), **BOUNDS).plan(1000, 3).unit
+
+
+def test_the_log_determinant_of_a_person_is_bounded_by_its_trace():
+    """16 orthogonal rows of one person move it further than a record can."""
+    d, ratio = 16, 1.0
+    before, after = np.linalg.slogdet(np.eye(d) / ratio)[1], np.linalg.slogdet(np.eye(d) / ratio + np.eye(d) / d)[1]
+    facts = Minimization(100, d, 1.0, 1.0, 1 / ratio, 1.0, True)
+    assert facts.log_determinant_of("record") < 0.96 < after - before < facts.log_determinant_of("person") < 1 + 1e-6
+
+
+def test_a_ledger_of_persons_refuses_fits_of_records():
+    person, record = (DPLogisticRegression(privacy_unit=unit, epsilon=0.3, **BOUNDS) for unit in ("person", "record"))
+    with PrivacyLedger(epsilon=2, delta=1e-3, unit="person") as ledger:
+        person.fit(X, LABELS, persons=WHO)
+        with pytest.raises(PrivacyAccountingError, match="protects records"):
+            record.fit(X, LABELS)
+    assert ledger.unit == "person" and "of persons" in str(ledger.entries[0])
+    with PrivacyLedger(epsilon=2, delta=1e-3) as ledger:
+        assert ledger.unit is None
+        record.fit(X, LABELS)
+        person.fit(X, LABELS, persons=WHO)
+    assert ledger.unit == "record" and [entry.spending.unit for entry in ledger.entries] == ["record", "person"]
+
+
+def test_older_ledgers_count_records(tmp_path):
+    from skdp.privacy.ledger.entries import LedgerEntry, Spending
+    from skdp.privacy.ledger.privacy_filter import Charge
+
+    entry = LedgerEntry(1, "now", Spending("a", {}, (), "zero_out", 1.0, 1e-6), Charge(1.0, 1e-6, 0.1, 0.0))
+    content = json.loads(entry.to_json())
+    del content["spending"]["unit"]
+    assert LedgerEntry.from_json(json.dumps(content)) == entry
+
+
+def test_plans_count_persons():
+    model = DPLogisticRegression(privacy_unit="person", **BOUNDS)
+    by_number, by_table = model.plan(N, 3), model.plan(X, persons=WHO)
+    assert by_number.spent == by_table.spent and by_table.public["n_persons"] == N
+    assert "of persons" in by_table.guarantee and f"{N:,} persons" in by_table.unit
+    with pytest.raises(ValueError, match="without persons"):
+        model.plan(X)
+    tabular = DPTabularClassifier(privacy_unit="person").plan(FRAME.assign(p=WHO), persons="p")
+    assert tabular.public["n_persons"] == N and tabular.spent.delta == N**-2.0
+
+
+def test_learned_schemas_count_persons():
+    schema = fitted(LearnedSchema(privacy_unit="person"), FRAME.assign(p=WHO), persons="p")
+    assert [*schema.schema_.columns] == [*FRAME.columns]
+    assert schema.privacy_report_.public["n_persons"] == N and "number of rows" in str(schema.privacy_report_)
+
+
+def test_an_evaluation_of_persons_is_of_a_random_row_of_a_random_person():
+    model = of_persons("logistic")
+    shares = 1 / SIZES[WHO]
+    with pytest.warns(skdp.NotPrivateWarning):
+        found = evaluate(model, X, LABELS, metrics=["accuracy", "log_loss"], epsilon=np.inf, persons=WHO)
+    accuracy = np.average(model.predict(X) == LABELS, weights=shares)
+    assert found["accuracy"].value == pytest.approx(accuracy, abs=2e-3)
+    assert found.privacy_report.public["n_persons"] == N
+    numbers = of_persons("linear")
+    with pytest.warns(skdp.NotPrivateWarning):
+        errors = evaluate(numbers, X, NUMBERS, metrics=["mae"], epsilon=np.inf, persons=WHO, error_bound=4.0)
+    assert errors["mae"].value == pytest.approx(np.average(abs(numbers.predict(X) - NUMBERS), weights=shares), abs=2e-3)
+    planned = plan_evaluation(N, privacy_unit="person")
+    assert planned.public["n_persons"] == N and "of persons" in planned.guarantee
+
+
+def test_evaluations_of_persons_refuse_what_they_cannot_do():
+    model = of_persons("logistic")
+    with pytest.raises(ValueError, match="weighted counts are no integers"):
+        evaluate(model, X, LABELS, noise="laplace", persons=WHO)
+    with pytest.raises(ValueError, match="fewer than 50 persons"):
+        evaluate(model, X, LABELS, persons=WHO % 40)
+    with pytest.warns(UserWarning, match="this evaluation protects single rows"):
+        evaluate(model, X, LABELS)
+
+
+def test_cross_validation_passes_ids_on_and_splits_persons():
+    model = DPLogisticRegression(privacy_unit="person", **BOUNDS)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = model.set_fit_request(persons="groups")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", OutsideGuaranteeWarning)
+            for cv in (GroupShuffleSplit(2, random_state=0), *folds()):
+                found = cross_validate(routed, X, LABELS, params={"groups": WHO}, cv=cv, error_score="raise")
+                assert found["test_score"].min() > 0.5
+    with pytest.raises(ValueError, match="set_fit_request"):
+        cross_validate(model, X, LABELS, groups=WHO, cv=GroupShuffleSplit(2), error_score="raise")
+
+
+def folds():
+    """Return folds of persons, where scikit-learn shuffles them."""
+    return (GroupKFold(3, shuffle=True, random_state=0),) if "shuffle" in GroupKFold.__init__.__code__.co_varnames else ()
+
+
+@pytest.mark.parametrize("cv", (KFold(2), 2, GroupKFold(2)), ids=str)
+def test_folds_of_rows_are_outside_the_guarantee(cv):
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = DPLogisticRegression(privacy_unit="person", **BOUNDS).set_fit_request(persons=True)
+        given = {"groups": WHO} if isinstance(cv, GroupKFold) else {}
+        with pytest.warns(OutsideGuaranteeWarning, match="not persons"):
+            cross_validate(model, X, LABELS, params={"persons": WHO, **given}, cv=cv, error_score="raise")
+
+
+def test_bags_of_rows_are_outside_the_guarantee():
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = DPLogisticRegression(privacy_unit="person", **BOUNDS).set_fit_request(persons=True)
+        with pytest.warns(OutsideGuaranteeWarning, match="not persons"):
+            BaggingClassifier(model, 2, max_samples=0.5, bootstrap=False).fit(X, LABELS, persons=WHO)
+
+
+def test_the_report_says_whom_it_protects():
+    text = re.sub(r"\s+", " ", str(DPLogisticRegression(privacy_unit="person", **BOUNDS).plan(X, persons=WHO)))
+    for line in (
+        "differential privacy of persons, each with all her rows",
+        f"{N:,} persons. A row weighs one over the number of rows of its person",
+        "all rows of one person replaced by any other rows",
+        f"n_persons = {N}",
+        "rows are of one person if and only if their ids are equal",
+        "the model describes a random row of a random person",
+    ):
+        assert line in text
+    assert "a person with k records" not in text
