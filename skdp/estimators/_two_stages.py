@@ -85,7 +85,7 @@ def first_stage(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
     """Return the first stage of a fit or a plan, as `learning_of` does; warn of columns that are ids or that are left out."""
     if task.schema is None and isinstance(X, np.ndarray):  # whose columns have no names
         return None
-    warn_of_ids(task.schema, X, task.feature_bounds)
+    warn_of_ids(task.schema, X, task.feature_bounds, task.privacy_unit)
     learning = learning_of(task, X)
     if learning is None:
         warn_of_left_out(task.schema, X)

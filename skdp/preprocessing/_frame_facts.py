@@ -44,6 +44,13 @@ ID = re.compile(
     r"(?i:(^|[_\W])(id|uuid|guid|rowid)$|^unnamed: 0$)|[a-z](Id|ID)$"
     r"|(?i:^(patient|customer|client|user|subject|person|participant|respondent|household)([_ ]?(no|nr|num|number|code|key))?$)"
 )
+PERSON = re.compile(
+    r"(?i:^(patient|customer|client|user|subject|person|participant|respondent)([_ ]?(id|no|nr|num|number|code|key))?$)"
+)
+OF_ONE = (
+    " If a person has several rows, the guarantee is for one of them. privacy_unit='person' with fit(X, y, persons=ids) protects "
+    "her with all of them."
+)
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
 # By whether a column is text; None if each cell is a number or text.
 READERS = {False: number_cells, True: bucket_cells, None: either_cells}
@@ -281,7 +288,7 @@ def warn_of_left_out(described: Any, X: Any) -> None:
         )
 
 
-def warn_of_ids(described: Any, X: Any, bounded: Any = None) -> None:
+def warn_of_ids(described: Any, X: Any, bounded: Any = None, unit: Any = "record") -> None:
     """Warn, before anything is charged, of columns that have names of ids, and that the user does not describe.
 
     Parameters
@@ -292,6 +299,8 @@ def warn_of_ids(described: Any, X: Any, bounded: Any = None) -> None:
         The table, of which the names and types of the columns are read.
     bounded : object, default=None
         As given as ``feature_bounds``; a dict describes the columns that it names.
+    unit : object, default="record"
+        What the fit protects. The warning says how to protect persons where it is a record; whether ids repeat is private.
     """
     content = _content(described)
     entries = columns_and_target(content)[0] if isinstance(content, Mapping) else {}
@@ -308,10 +317,12 @@ def warn_of_ids(described: Any, X: Any, bounded: Any = None) -> None:
         warn(
             f"The columns {named}{more} have names of ids. What tells records apart helps no model, "
             f'and lowers the signal of the others. Use "ignore" for them in the schema, {{{ids[0]!r}: "ignore"}}, or X '
-            'without them; an entry such as "number" or "category" says that it is no id. If a person has several records, the '
-            "guarantee is for one of them.",
+            'without them; an entry such as "number" or "category" says that it is no id.' + (OF_ONE if unit == "record" else ""),
             TableWarning,
         )
+    index = getattr(getattr(X, "index", None), "name", None)
+    if unit == "record" and isinstance(index, str) and PERSON.search(index):
+        warn(f"The index of X has the name of ids of persons, {index!r}.{OF_ONE}", TableWarning)
 
 
 def _types(X: Any) -> dict[str, Any]:

@@ -161,7 +161,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         self._check_parameters()
         X, group = taken_persons(self.privacy_unit, type(self).__name__, as_table(X), y if self.learn_target else None, persons)
         del persons
-        warn_of_ids(self.schema, X)
+        warn_of_ids(self.schema, X, unit=self.privacy_unit)
         if is_lazy(X):
             return self._fit_in_partitions(X, y)
         facts = FrameFacts.of(X, self.schema)
@@ -235,7 +235,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         """
         self._check_parameters()
         n_samples = as_frame(n_samples)
-        warn_of_ids(self.schema, n_samples)
+        warn_of_ids(self.schema, n_samples, unit=self.privacy_unit)
         if is_lazy(n_samples):
             facts = _facts_of_table(n_samples, self.schema)
         elif hasattr(n_samples, "columns"):

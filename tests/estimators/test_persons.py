@@ -369,6 +369,19 @@ def test_bags_of_rows_are_outside_the_guarantee():
             BaggingClassifier(model, 2, max_samples=0.5, bootstrap=False).fit(X, LABELS, persons=WHO)
 
 
+@pytest.mark.filterwarnings("default::skdp.TableWarning")
+def test_names_of_ids_of_persons_warn_of_fits_that_protect_rows():
+    frame = FRAME.set_index(pd.Index(WHO, name="patient_id"))
+    with pytest.warns(skdp.TableWarning, match="index of X has the name of ids of persons, 'patient_id'.*privacy_unit='person'"):
+        DPTabularClassifier().plan(frame)
+    with pytest.warns(skdp.TableWarning, match=r"\['patient'\] have names of ids.*privacy_unit='person'"):
+        DPTabularClassifier().plan(FRAME.assign(patient=WHO))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", skdp.TableWarning)
+        DPTabularClassifier(privacy_unit="person").plan(frame, persons=WHO)
+        DPTabularClassifier(privacy_unit="person").plan(FRAME.assign(patient=WHO), persons="patient")
+
+
 def test_the_report_says_whom_it_protects():
     text = re.sub(r"\s+", " ", str(DPLogisticRegression(privacy_unit="person", **BOUNDS).plan(X, persons=WHO)))
     for line in (
