@@ -1,5 +1,8 @@
 """Take the ids of the persons whose rows a table has."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from typing import Any
 
@@ -77,7 +80,7 @@ def persons_of(ids: Any) -> Persons:
         raise
     except Exception:  # its message may quote an id
         given = np.empty((0, 0))
-    if given.ndim != 1:
+    if given.ndim != 1 or np.ma.getmaskarray(ids if isinstance(ids, np.ma.MaskedArray) else given).any():
         raise TypeError(f"persons is no vector; {EXPECTED}.")
     entries = given.tolist() if given.dtype.kind in "OfmM" else []
     if any(is_missing(entry) for entry in entries):
@@ -104,8 +107,28 @@ def is_missing(entry: Any) -> bool:
     return entry is None or type(entry).__name__ in ("NAType", "NaTType") or bool(entry != entry)
 
 
+def protects_persons(estimator: Any) -> bool:
+    """Return whether an estimator, or one that it holds, protects persons."""
+    parameters = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
+    return any(name.split("__")[-1] == "privacy_unit" and value == "person" for name, value in parameters.items())
+
+
+@contextmanager
+def without_number(n_rows: int | None) -> Iterator[None]:
+    """Leave the number of rows, which is private, out of the errors of a fit."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        text = re.sub(rf"\b{n_rows}\b", "n_rows", str(error))
+        if text == str(error):
+            raise
+        failure = type(error)(text)
+    else:
+        return
+    raise failure
+
+
 def refuse_persons(estimator: Any, doing: str) -> None:
     """Raise ValueError if an estimator, or one inside it, protects persons where only single rows are handled."""
-    parameters = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
-    if any(name.split("__")[-1] == "privacy_unit" and value == "person" for name, value in parameters.items()):
+    if protects_persons(estimator):
         raise ValueError(f"privacy_unit='person': {doing} handles single rows, which may be of one person; expected 'record'.")

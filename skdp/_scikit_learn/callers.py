@@ -107,13 +107,9 @@ def check_callers(estimator: Any) -> None:
             warn_outside(
                 f"{name} draws records by sample_weight, which moves others and their number. Use no sample_weight; {UNCOVERED}"
             )
-        given = frame.f_locals.get("cv") if owner is None else getattr(owner, "cv", None)
-        if of_persons and (is_one(owner, *BAGS) or ((owner is None or hasattr(owner, "cv")) and not _splits_persons(given))):
-            how = f"cv={shown(given)} of {name}" if owner is None or hasattr(owner, "cv") else name
-            warn_outside(
-                f"{how} splits or draws rows, not persons: a row more of one person moves rows of others, and changes the "
-                f"numbers of persons. Use cv=GroupKFold(5, shuffle=True), with persons as groups; {UNCOVERED}"
-            )
+        given = _splitter(frame, owner)
+        if of_persons:
+            _warn_of_rows(name, owner, given)
         if active():
             stratified = f"cv={shown(given)} of {name}" if is_stratified(owner, given) else stratified
             if (is_one(owner, *SEARCHES[:2]) or _is_halving(owner)) and _holds(owner.estimator, estimator):
@@ -122,6 +118,30 @@ def check_callers(estimator: Any) -> None:
         warn_outside(
             f"{stratified} is stratified: which rows are in a fold depends on their labels, so that one changed label moves "
             "other rows, and the charges of the ledger do not cover that. Use cv=KFold(...)."
+        )
+
+
+def check_splits(estimator: Any) -> None:
+    """Warn of splits of rows once more at the fit: a search may have set ``privacy_unit="person"`` after the copy."""
+    for frame, name, owner in callers():
+        _warn_of_rows(name, owner, _splitter(frame, owner))
+
+
+def _splitter(frame: FrameType, owner: Any) -> Any:
+    """Return the ``cv`` of a function of scikit-learn (None) or of a meta-estimator; None without one."""
+    return frame.f_locals.get("cv") if owner is None else getattr(owner, "cv", None)
+
+
+def _warn_of_rows(name: str, owner: Any, cv: Any) -> None:
+    """Warn if a function of scikit-learn (None), or a meta-estimator, splits or draws rows of persons by their numbers."""
+    folds = owner is None or (hasattr(owner, "cv") and not (cv is None and is_one(owner, *CHAINS)))
+    counts = name == "learning_curve" or is_one(owner, *BAGS) or _is_halving(owner)
+    if counts or (folds and not _splits_persons(cv)):
+        how = name if counts else f"cv={shown(cv)} of {name}"
+        warn_outside(
+            f"{how} splits or draws rows, not persons: a row more of one person moves rows of others, and changes the numbers "
+            "of persons. Use a search or a cross-validation with cv=GroupKFold(5, shuffle=True), and the persons as groups; "
+            f"{UNCOVERED}"
         )
 
 
@@ -257,6 +277,8 @@ def _check_search(search: Any, frame: FrameType) -> None:
 
     The refit counts with the largest cost. For successive halving only the first round counts, which fits every candidate.
     """
+    if any(value == "person" for name, value in search.estimator.get_params().items() if name.endswith("privacy_unit")):
+        return  # the number of persons is not known here, and that of rows is private
     X: Any = frame.f_locals.get("X")
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X) if hasattr(X, "__len__") else 0
     spenders = [list(_spenders(search.estimator, given)) for given in _candidates(search)] if n_samples > 1 else []

@@ -12,8 +12,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import read_unlabelled
-from skdp._persons import taken_persons
+from skdp._persons import taken_persons, without_number
 from skdp._progress import CallbackSupportMixin
+from skdp._scikit_learn.callers import check_splits
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._scikit_learn.pipelines import refuse_selection, warn_of_learning_steps
 from skdp._table_types import as_table
@@ -162,27 +163,31 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         Only the fourth puts the records behind the oracle: apart from the checks of the table, nothing before it depends on them.
         """
         task = self._task(choice)
+        X, group = taken_persons(task.privacy_unit, task.kind, as_table(X), y, persons)
+        n_rows = None
+        if group is not None:
+            check_splits(self)
+            task, n_rows = task.replaced(n_persons=group.n_persons), len(group.numbers)
+            inputs["persons"] = [group]
+        del persons, group
         inputs |= taken_weights(task, unsupported)
         refuse_fit_arguments(type(self), unsupported)
         warn_of_learning_steps()
-        X, group = taken_persons(task.privacy_unit, task.kind, as_table(X), y, persons)
-        if group is not None:
-            task = task.replaced(n_persons=group.n_persons)
-            inputs["persons"] = [group]
-        del persons, group
-        if (learning := first_stage(task, X)) is not None:
-            refuse_selection()
-            given = [X, y]
-            del X, y
-            return learning.fit(given, **inputs)
-        with task.checked(X, y, **inputs) as table:
-            del X, y  # no frame holds them from here on, but that of the caller
-            fit = PlannedFit.of(task, table.facts)
-            if fit.plan.problem.n_features != fit.attributes["n_features_in_"]:
+        with without_number(n_rows):
+            if (learning := first_stage(task, X)) is not None:
                 refuse_selection()
-            pay(fit.spending, self._ledgers)
-            result = task.released(fit, table)
-            return self._attributed(task.attributes(fit, result, table.given), task.contradictions(fit.plan, result, fit.facts))
+                given = [X, y]
+                del X, y
+                return learning.fit(given, **inputs)
+            with task.checked(X, y, **inputs) as table:
+                del X, y  # no frame holds them from here on, but that of the caller
+                fit = PlannedFit.of(task, table.facts)
+                if fit.plan.problem.n_features != fit.attributes["n_features_in_"]:
+                    refuse_selection()
+                pay(fit.spending, self._ledgers)
+                result = task.released(fit, table)
+                attributes = task.attributes(fit, result, table.given)
+                return self._attributed(attributes, task.contradictions(fit.plan, result, fit.facts))
 
     def _attributes_for(self, model: Any, attributes: dict[str, Any]) -> dict[str, Any]:
         """Return the fitted attributes that callbacks get of this estimator, if these are those of the model that it fits."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdp.estimators._foreign_classes import SKDP_CLASSES
+from skdp.minimax import GroupDROSaddle
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.data.summation import summation_error
@@ -163,6 +164,8 @@ def _refuse_unit(problem: Any, solver: Any, schedule: Schedule) -> None:
         )
     if problem.max_sample_weight is not None:
         raise ValueError("max_sample_weight is given with privacy_unit='person', which weighs rows itself; expected None.")
+    if isinstance(getattr(problem, "saddle", None), GroupDROSaddle):
+        raise ValueError("GroupDROSaddle with privacy_unit='person': sizes of groups are numbers of rows; expected 'record'.")
     for query in {release.query for _, release in schedule.entries} - SKDP_CLASSES:
         if not getattr(query, "takes_persons", False):
             raise ValueError(

@@ -135,7 +135,7 @@ class Summary:
 
     def _head(self) -> str:
         return (
-            f"{self.title}: n = {self.report.public['n_samples']}, epsilon = {self.report.spent.epsilon:.4g}, "
+            f"{self.title}: n = {self.report.n_units}, epsilon = {self.report.spent.epsilon:.4g}, "
             f"delta = {self.report.spent.delta:.2g}"
         )
 

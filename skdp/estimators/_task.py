@@ -201,6 +201,8 @@ class Task(ABC):
                 table.sample_weight = read_weights(sample_weight.pop(), self.max_sample_weight, table.facts.n_samples)
             if persons is not None:
                 table.persons = persons.pop()
+                if len(table.persons.numbers) != table.facts.n_samples:  # of a table that lies about its length
+                    raise ValueError("X and persons have different lengths; expected one id per row.")
                 table.facts = replace(table.facts, n_samples=table.persons.n_persons)
         table.facts = self.facts_of_rows(table.facts)
         return table

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docstrings import fill_docstring, quoted
 from skdp._label_types import classes_of
-from skdp._persons import taken_persons
+from skdp._persons import protects_persons, taken_persons
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table
 from skdp._validation import check_truth, shown
@@ -117,7 +117,8 @@ def evaluate(
         Whether nobody in the test records is in the training records, which the report then states.
     persons : array-like of shape (n_samples,), str or None, default=None
         Whose each test record is: an id per row, or the name of a column of X. Persons are protected then, each with all her
-        rows, and a row weighs one over their number. None protects single rows.
+        rows, and a row weighs one over their number. The model predicts for one person after the other. None protects single
+        rows.
     noise : {"auto", "laplace", "gaussian"}, default="auto"
         Kind of noise of the evaluation of a classifier. "auto" takes the one with less error at this budget, but Gaussian noise
         under an active ledger: together with a fit it costs less. Regressors have Gaussian noise.
@@ -227,7 +228,7 @@ def evaluate(
             if isinstance(model, BaseEstimator):
                 check_is_fitted(model)
             targets = targets_of(y)
-            predictions = predictions_of(model, X, len(targets))
+            predictions = predictions_of(model, X, len(targets), group)
             moments = ErrorMoments(error_bound, target_bounds)
             records = moments.records(targets, predictions).of_persons(group)
             budget = budget_of(records.n_samples, epsilon, delta, adjacency, unit=unit)
@@ -237,12 +238,12 @@ def evaluate(
             chosen = _chosen(metrics, SEVERAL)
             if groups is not None or group_labels is not None:
                 raise ValueError("groups and group_labels are for two classes; expected None for more.")
-            true, predicted = predicted_classes(model, X, y)
+            true, predicted = predicted_classes(model, X, y, group)
             kind: EvaluationKind = SeveralClasses(len(model.classes_))
             records, classes, names = ScoredRecords(predicted, true), tuple(model.classes_), ()
         else:
             chosen = _chosen(metrics, CLASSIFICATION)
-            log_odds, labels = scores_of(model, X, y)
+            log_odds, labels = scores_of(model, X, y, group)
             numbers, names = group_numbers(groups, group_labels, len(labels))
             kind = kind_of_scores(chosen, len(names))
             records, classes = ScoredRecords(log_odds, labels, numbers), classes_of(model)
@@ -354,7 +355,7 @@ def _is_regressor(model: Any) -> bool:
 
 def _warn_of_unit(model: Any, unit: str) -> None:
     """Warn, before anything is charged, if a model that protects persons is evaluated on single rows."""
-    if unit == "record" and getattr(model, "privacy_unit", unit) == "person":
+    if unit == "record" and protects_persons(model):
         warn(
             "The model protects persons, and this evaluation protects single rows: a person with k of them is protected less, by "
             "about k times the epsilon. Use evaluate(..., persons=ids).",

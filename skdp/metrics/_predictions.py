@@ -12,13 +12,16 @@ from scipy import sparse
 from skdp._data_validation import columns_with_gaps, gaps_in, quoting_no_data
 from skdp._scikit_learn.callers import parameters_of
 from skdp._table_types import is_dask
+from skdp.privacy.data.persons import Persons
 
 Predict = Callable[[Any], np.ndarray]
 # Numbers of which public records are made. A choice: most models take at least one of them, also those of logarithms and shares.
 MADE_UP = (0.0, 1.0, 0.5, -1.0, 100.0)
 
 
-def by_record(model: Any, predict: Predict, X: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def by_record(
+    model: Any, predict: Predict, X: Any, shape: tuple[int, ...], persons: Persons | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return what a model predicts for each record, and for which records it raises an error or leaves them out.
 
     Parameters
@@ -31,6 +34,8 @@ def by_record(model: Any, predict: Predict, X: Any, shape: tuple[int, ...]) -> t
         Test records.
     shape : tuple of int
         Shape of the predictions; its first entry is the number of records.
+    persons : Persons or None, default=None
+        Whose the records are, if persons are protected. The model then predicts for each of them alone.
 
     Returns
     -------
@@ -52,11 +57,16 @@ def by_record(model: Any, predict: Predict, X: Any, shape: tuple[int, ...]) -> t
     answer without noise. Halves of the table are tried to find the records for which the model fails, and then all records are
     predicted for at once, each in its place, with another record in place of those, in a table of the same storage. So no other
     record's prediction changes, not even in its last bit. Warnings of the model are suppressed.
+
+    Among persons, one with more rows moves those of others, and BLAS may give a row other bits at another place. So the rows of
+    each person are a table of their own, and those of a person for whom the model fails have no prediction.
     """
     if _length(X) not in (None, shape[0]):
         raise ValueError(
             "X and y differ in length: there is not one prediction per target; expected one row per label, or per target."
         )
+    if persons is not None:
+        return _by_person(model, predict, X, shape, persons)
     if type(model).__module__.startswith("skdp.estimators."):
         return quoting_no_data(X, lambda: predict(X)), np.zeros(shape[0], dtype=bool)
     X = quoting_no_data(X, X.compute) if is_dask(X) else X
@@ -68,6 +78,20 @@ def by_record(model: Any, predict: Predict, X: Any, shape: tuple[int, ...]) -> t
             return np.zeros(shape), failed
         found = _tried(predict, _taken(X, np.where(failed, np.argmin(failed), places)), scarce=True)
     return (np.zeros(shape), np.ones(shape[0], dtype=bool)) if found is None else (found, failed)
+
+
+def _by_person(model: Any, predict: Predict, X: Any, shape: tuple[int, ...], persons: Persons) -> tuple[np.ndarray, np.ndarray]:
+    """Return what `by_record` does, from a call of the model for each person."""
+    _refuse_public_facts(model, predict, X)
+    X = X.tocsr() if sparse.issparse(X) else X
+    found, failed = np.zeros(shape), np.zeros(shape[0], dtype=bool)
+    for places in np.split(persons.order, np.cumsum(np.bincount(persons.numbers))[:-1]):
+        answer = _tried(predict, _taken(X, places), places.size * math.prod(shape[1:]))
+        if answer is None:
+            failed[places] = True
+        else:
+            found[places] = answer.reshape(places.size, *shape[1:])
+    return found, failed
 
 
 def _refuse_public_facts(model: Any, predict: Predict, X: Any) -> None:

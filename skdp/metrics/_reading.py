@@ -11,6 +11,7 @@ from skdp._label_types import classes_of, told_apart
 from skdp._validation import shown
 from skdp.metrics._kind import FEWEST
 from skdp.metrics._predictions import by_record
+from skdp.privacy.data.persons import Persons
 
 # Log-odds beyond this count as this, as for most classifiers' clipped probabilities. A choice.
 LOG_ODDS_BOUND = 6.0
@@ -18,7 +19,7 @@ MOST_CLASSES = 30  # whose covariance has 900 rows and columns
 MOST_GROUPS = 1000
 
 
-def scores_of(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+def scores_of(model: Any, X: Any, y: Any, persons: Persons | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return clipped log-odds of the event, and class numbers: 1 is the event."""
     classes = getattr(model, "classes_", None)
     if not hasattr(model, "predict_proba") or classes is None or len(classes) != 2:
@@ -29,7 +30,7 @@ def scores_of(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     known = classes_of(model)
     labels, event = class_numbers(y, known, "the model"), list(classes).index(known[1])
     shape = len(labels), 2
-    probabilities, failed = by_record(model, lambda part: np.asarray(model.predict_proba(part), np.float64), X, shape)
+    probabilities, failed = by_record(model, lambda part: np.asarray(model.predict_proba(part), np.float64), X, shape, persons)
     if probabilities.shape != shape:
         raise ValueError("X and y differ in length, or predict_proba does not return two columns; expected one row per label.")
     return log_odds_of(np.where(failed, np.nan, probabilities[:, event])), labels
@@ -81,13 +82,13 @@ def log_odds_of(probabilities: np.ndarray) -> np.ndarray:
         return np.asarray(np.clip(log_odds, -LOG_ODDS_BOUND, LOG_ODDS_BOUND))
 
 
-def predicted_classes(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+def predicted_classes(model: Any, X: Any, y: Any, persons: Persons | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of the true and of the predicted classes; the first class where the model predicts none."""
     classes = tuple(model.classes_)
     if len(classes) > MOST_CLASSES or not hasattr(model, "predict"):
         raise TypeError(f"model has {len(classes)} classes; expected at most {MOST_CLASSES}, and a method predict.")
     true = class_numbers(y, classes, "the model")
-    predicted, failed = by_record(model, lambda part: _numbers_of(_labels(model.predict(part)), classes), X, true.shape)
+    predicted, failed = by_record(model, lambda part: _numbers_of(_labels(model.predict(part)), classes), X, true.shape, persons)
     if predicted.shape != true.shape:
         raise ValueError("X and y differ in length; expected one prediction per label.")
     return true, np.maximum(np.where(failed, -1, predicted), 0)
@@ -120,7 +121,7 @@ def column_of(predictions: np.ndarray, n_samples: int) -> np.ndarray:
     return predictions
 
 
-def predictions_of(model: Any, X: Any, n_samples: int) -> np.ndarray:
+def predictions_of(model: Any, X: Any, n_samples: int, persons: Persons | None = None) -> np.ndarray:
     """Return the predictions of a regressor; nan where it has none."""
-    found, failed = by_record(model, lambda part: np.asarray(model.predict(part), dtype=np.float64), X, (n_samples,))
+    found, failed = by_record(model, lambda part: np.asarray(model.predict(part), dtype=np.float64), X, (n_samples,), persons)
     return np.where(failed, np.nan, column_of(found, n_samples))

@@ -13,8 +13,19 @@ import sklearn
 from seeded import fitted
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
-from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, cross_validate
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401 - of HalvingGridSearchCV
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    GroupShuffleSplit,
+    HalvingGridSearchCV,
+    KFold,
+    cross_validate,
+    learning_curve,
+)
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import skdp
 from skdp import (
@@ -29,6 +40,7 @@ from skdp import (
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
+    DPMinimax,
     DPQuantileRegressor,
     DPRobustRegressor,
     DPTabularClassifier,
@@ -38,10 +50,15 @@ from skdp import (
 from skdp._persons import persons_of
 from skdp.data import npy
 from skdp.metrics import evaluate, plan_evaluation
+from skdp.minimax import GroupDROSaddle
 from skdp.model_selection import DPGridSearchCV
 from skdp.preprocessing import LearnedSchema
+from skdp.privacy.budget import Budget
+from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.errors import OutsideGuaranteeWarning, PrivacyAccountingError
+from skdp.privacy.objective_perturbation import TiltedObjective, smallest_strength
 from skdp.privacy.queries._strong_convexity import Minimization
+from skdp.scorers import LinearScorer
 from skdp.solvers import InferenceDescent
 
 RNG = np.random.default_rng(7)
@@ -190,6 +207,7 @@ WRONG = {
     "booleans": ([True, False, True], TypeError, "neither all integers nor all texts"),
     "large floats": (np.array([2.0**60, 1.0, 2.0]), TypeError, "neither all integers nor all texts"),
     "matrix": (np.ones((3, 1)), TypeError, "no vector"),
+    "masked": (np.ma.array([1, 2, 3], mask=[0, 0, 1]), TypeError, "no vector"),
     "one": (["a", "a", "a"], ValueError, "one person only"),
 }
 
@@ -231,6 +249,28 @@ def test_what_cannot_protect_persons_is_refused_before_the_charge(case):
     assert str(len(WHO)) not in str(raised.value)
 
 
+@pytest.mark.parametrize("y", (np.c_[LABELS, LABELS], LABELS[:, None, None]), ids=("two", "three"))
+def test_errors_of_tables_do_not_quote_the_number_of_rows(y):
+    with pytest.raises(ValueError) as raised:
+        DPLogisticRegression(privacy_unit="person", **BOUNDS).fit(X, y, persons=WHO)
+    assert str(len(WHO)) not in str(raised.value)
+    weighted = DPLogisticRegression(privacy_unit="person", max_sample_weight=2, **BOUNDS)
+    with pytest.raises(ValueError) as raised:
+        weighted.fit(X, LABELS, persons=WHO, sample_weight=np.ones(3))
+    assert str(len(WHO)) not in str(raised.value)
+
+
+def test_the_summary_of_an_inference_counts_persons():
+    model = DPLogisticRegression(inference=True, privacy_unit="person", epsilon=8.0, **BOUNDS).fit(X, LABELS, persons=WHO)
+    assert f"n = {N}" in str(model.summary())
+
+
+def test_public_sizes_of_groups_are_refused():
+    saddle = GroupDROSaddle(LinearScorer(3), (len(X),))
+    with pytest.raises(ValueError, match="sizes of groups are numbers of rows"):
+        DPMinimax(saddle, privacy_unit="person").fit(X, LABELS.astype(float), persons=WHO)
+
+
 def test_tables_in_partitions_and_searches_are_refused(tmp_path):
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", LABELS)
@@ -268,12 +308,24 @@ def test_the_log_determinant_of_a_person_is_bounded_by_its_trace():
     assert facts.log_determinant_of("record") < 0.96 < after - before < facts.log_determinant_of("person") < 1 + 1e-6
 
 
+def test_objective_perturbation_pays_for_the_trace_of_a_person():
+    facts = Minimization(100, 16, 1.0, 1.0, 1.0, 1.0, True)
+    mechanism = TiltedObjective("one", facts)
+    record, person = (Budget(3.0, 0.0, "zero_out", unit) for unit in ("record", "person"))
+    assert mechanism.epsilon(1.0, person) - mechanism.epsilon(1.0, record) == pytest.approx(1 - np.log(2), rel=1e-6)
+    assert mechanism.scale(person) == pytest.approx(1 / (0.99 * 3 - 1), rel=1e-6)
+    assert mechanism.deltas(1.0, np.array([1.5]), person) > mechanism.deltas(1.0, np.array([1.5]), record)
+    assert smallest_strength(1.0, person) > smallest_strength(1.0, record)
+
+
 def test_a_ledger_of_persons_refuses_fits_of_records():
     person, record = (DPLogisticRegression(privacy_unit=unit, epsilon=0.3, **BOUNDS) for unit in ("person", "record"))
     with PrivacyLedger(epsilon=2, delta=1e-3, unit="person") as ledger:
         person.fit(X, LABELS, persons=WHO)
-        with pytest.raises(PrivacyAccountingError, match="protects records"):
-            record.fit(X, LABELS)
+        for refused in (lambda: record.fit(X, LABELS), lambda: ledger.add(0.1, note="a table")):
+            with pytest.raises(PrivacyAccountingError, match="protects records"):
+                refused()
+        ledger.add(0.1, note="a table of persons", unit="person")
     assert ledger.unit == "person" and "of persons" in str(ledger.entries[0])
     with PrivacyLedger(epsilon=2, delta=1e-3) as ledger:
         assert ledger.unit is None
@@ -331,8 +383,37 @@ def test_evaluations_of_persons_refuse_what_they_cannot_do():
         evaluate(model, X, LABELS, noise="laplace", persons=WHO)
     with pytest.raises(ValueError, match="fewer than 50 persons"):
         evaluate(model, X, LABELS, persons=WHO % 40)
-    with pytest.warns(UserWarning, match="this evaluation protects single rows"):
-        evaluate(model, X, LABELS)
+    for one in (model, make_pipeline(FunctionTransformer(), model).fit(X, LABELS, dplogisticregression__persons=WHO)):
+        with pytest.warns(UserWarning, match="this evaluation protects single rows"):
+            evaluate(one, X, LABELS)
+
+
+@pytest.mark.parametrize("foreign", (False, True))
+def test_predictions_for_others_do_not_depend_on_the_number_of_rows_of_a_person(foreign, monkeypatch):
+    """Her rows come first, and move all others; BLAS gives rows other bits at other places."""
+    rng = np.random.default_rng(0)
+    shared, labels = rng.normal(size=(700, 50)), rng.integers(2, size=700)
+    kind = LogisticRegression() if foreign else DPLogisticRegression(epsilon=9.0, data_norm=9.0)
+    model, seen = kind.fit(shared, labels), []
+    monkeypatch.setattr(ScoredRecords, "of_persons", lambda records, persons: seen.append(records.scores) or records)
+    for k in (1, 2, 3, 5):
+        rows, ids = np.vstack([np.ones((k, 50)), shared]), np.r_[np.zeros(k, dtype=int), np.arange(1, 701)]
+        evaluate(model, rows, np.r_[np.ones(k, dtype=int), labels], metrics=["accuracy"], persons=ids, epsilon=9.0)
+        np.testing.assert_array_equal(seen[-1][k:], seen[0][1:])
+
+
+def test_a_model_that_fails_for_a_person_has_no_prediction_for_her():
+    class Failing(LogisticRegression):
+        def predict_proba(self, rows):
+            if (np.asarray(rows) > 5).any():
+                raise ValueError(f"cannot predict for {rows}")
+            return super().predict_proba(rows)
+
+    rows = X.copy()
+    rows[WHO == 7] = 9.0
+    model = Failing().fit(X, LABELS)
+    found = evaluate(model, rows, LABELS, metrics=["accuracy"], epsilon=9.0, persons=WHO)
+    assert 0.5 < found["accuracy"].value < 1
 
 
 def test_cross_validation_passes_ids_on_and_splits_persons():
@@ -351,6 +432,25 @@ def test_cross_validation_passes_ids_on_and_splits_persons():
 def folds():
     """Return folds of persons, where scikit-learn shuffles them."""
     return (GroupKFold(3, shuffle=True, random_state=0),) if "shuffle" in GroupKFold.__init__.__code__.co_varnames else ()
+
+
+def test_searches_and_curves_that_cut_rows_are_outside_the_guarantee():
+    cv = GroupShuffleSplit(2, random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = DPLogisticRegression(privacy_unit="person", **BOUNDS).set_fit_request(persons="groups")
+        given = {"groups": WHO}
+        with pytest.warns(OutsideGuaranteeWarning, match="learning_curve splits or draws rows"):
+            learning_curve(model, X, LABELS, params=given, cv=cv, train_sizes=[0.5, 1.0], error_score="raise")
+        with pytest.warns(OutsideGuaranteeWarning, match="HalvingGridSearchCV splits or draws rows"):
+            HalvingGridSearchCV(model, {"alpha": [0.01, 0.1]}, cv=cv, min_resources=900).fit(X, LABELS, **given)
+        late = DPLogisticRegression(**BOUNDS).set_fit_request(persons=True)
+        with pytest.warns(OutsideGuaranteeWarning, match="cv=2 of GridSearchCV splits or draws rows"):
+            GridSearchCV(late, {"privacy_unit": ["person"]}, cv=2, error_score="raise").fit(X, LABELS, persons=WHO)
+        with PrivacyLedger(epsilon=0.5, delta=1e-3), warnings.catch_warnings():
+            warnings.simplefilter("error", OutsideGuaranteeWarning)
+            search = GridSearchCV(model, {"alpha": [0.01, 0.1]}, cv=cv, error_score="raise")
+            with pytest.raises(skdp.BudgetExceededError, match="DPLogisticRegression would spend"):  # a fit, not the search
+                search.fit(X, LABELS, **given)
 
 
 @pytest.mark.parametrize("cv", (KFold(2), 2, GroupKFold(2)), ids=str)

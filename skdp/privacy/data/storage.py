@@ -130,7 +130,8 @@ class Storage:
         if self.packed:
             return self.table.rows(part)
         if not self.sparse:
-            rows = self.table[part].astype(np.float64, order="K" if isinstance(part, slice) else "C", copy=False)
+            # Of a table in F order, NumPy would sum a single row in another order than several.
+            rows = self.table[part].astype(np.float64, order="C" if self.alone else "K", copy=False)
             return self.scaled(rows, slice(None))
         if not isinstance(part, slice):
             rows = self.table[part].astype(np.float64, copy=False)

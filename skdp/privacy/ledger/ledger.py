@@ -253,7 +253,7 @@ class PrivacyLedger:
             appended = self._store.append(connection, entry.to_json())
         self._store.remember(*appended)
 
-    def add(self, epsilon: float, delta: float = 0.0, *, note: str, adjacency: str | None = None) -> None:
+    def add(self, epsilon: float, delta: float = 0.0, *, note: str, adjacency: str | None = None, unit: str = "record") -> None:
         """Charge another release of the same records, such as a published table or a fit of another library.
 
         Add such releases before any fit: they cost more later, because they are then charged by a Gaussian cover.
@@ -266,11 +266,15 @@ class PrivacyLedger:
             Description of the release.
         adjacency : {"replace_one", "zero_out"} or None, default=None
             Which tables are neighbours in that guarantee; None uses the adjacency of the ledger.
+        unit : {"record", "person"}, default="record"
+            What neighbours differ in.
 
         Raises
         ------
         BudgetExceededError
             If the charge would exceed the ceiling.
+        PrivacyAccountingError
+            If the ledger counts persons, and the guarantee is of records.
         """
         if not (0 < epsilon < math.inf and 0 <= delta < 1):
             raise ValueError(f"epsilon={epsilon!r}, delta={delta!r}; expected a positive number, and a number in [0, 1).")
@@ -281,7 +285,7 @@ class PrivacyLedger:
             raise ValueError(
                 f"The ledger has no adjacency before its first charge; expected adjacency= one of {sorted(ADJACENCIES)}."
             )
-        self.charge(Spending(str(note), {}, (), neighbours, float(epsilon), float(delta)))
+        self.charge(Spending(str(note), {}, (), neighbours, float(epsilon), float(delta), unit=unit_of(unit)))
 
     def import_accountant(self, accountant: Any, *, adjacency: str | None = None) -> None:
         """Charge the total that a ``diffprivlib.BudgetAccountant`` has spent, as one entry.

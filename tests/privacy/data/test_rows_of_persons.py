@@ -9,7 +9,7 @@ from skdp.privacy.data.persons import GRAIN, Persons
 from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.data.training_data import TrainingData
 
-D, SHARED = 60, BLOCK + 40
+D = 60
 
 
 @pytest.mark.parametrize("k", (1, 2, 3, 5, 7, 499, 500, 10_000, 2**22 + 1))
@@ -45,11 +45,12 @@ STORAGES = {
 }
 
 
+@pytest.mark.parametrize("n_shared, sizes", ((BLOCK, (1, 2)), (BLOCK + 40, (1, 33, 64))))  # a last row alone, and others
 @pytest.mark.parametrize("storage", STORAGES)
-def test_what_rows_of_others_are_does_not_depend_on_the_number_of_rows_of_a_person(storage, rng):
+def test_what_rows_of_others_are_does_not_depend_on_the_number_of_rows_of_a_person(storage, n_shared, sizes, rng):
     """BLAS gives rows other bits at other places of a block. Her rows come first, and move all others."""
-    shared, own = rng.normal(size=(SHARED, D)), rng.normal(size=(64, D))
-    found = [facts_of(STORAGES[storage], np.vstack([own[:k], shared]), k) for k in (1, 2, 33, 64)]
+    shared, own = rng.normal(size=(n_shared, D)), rng.normal(size=(64, D))
+    found = [facts_of(STORAGES[storage], np.vstack([own[:k], shared]), k) for k in sizes]
     for facts in found[1:]:
         for name, one in facts.items():
             np.testing.assert_array_equal(one, found[0][name], err_msg=name)
