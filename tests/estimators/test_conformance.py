@@ -242,6 +242,7 @@ def test_bad_tables_are_refused_before_the_charge_and_not_quoted(name, case, tmp
 WRONG = {
     "epsilon": (0, -1.0, math.nan, "1", None),
     "delta": (-1e-9, 1.0, math.nan, "1"),
+    "privacy_unit": ("persons", None, 1),
     "adjacency": ("add", None, 1),
     "random_state": ("seed",),
     "solver": ("unheard_of", 1),
@@ -380,6 +381,7 @@ def test_predictions_agree_with_scores_and_probabilities(name):
 
 OPTIONS = {  # another value than the default of every parameter
     "adjacency": "zero_out",
+    "privacy_unit": "person",
     "delta": 1e-7,
     "epsilon": 2.5,
     "random_state": 7,
