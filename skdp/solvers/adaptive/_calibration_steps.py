@@ -17,8 +17,10 @@ def step_matrix(
     r"""Return the matrix by which the gradient of a step is multiplied.
 
     Scores count as standard normal, which gives the curvature h of the log loss in two directions. After a path P, a descent has
-    learned the share :math:`1 - e^{-P h}` of what is left, and a posterior mean has learned :math:`(h \tau / g)^2 / (1 + (h \tau
-    / g)^2)` for a prior of standard deviation :math:`\tau` and noise g. So :math:`P = \log(1 + (h \tau / g)^2) / h`.
+    learned the share :math:`1 - e^{-P h}` of what is left. A posterior mean has learned :math:`x / (1 + x)`, with
+    :math:`x = (h \tau / g)^2` for a prior of standard deviation :math:`\tau` and noise g. Both agree for
+    :math:`P = \log(1 + x) / h`. The path is :math:`2 \log(1 + x / 2) / h`: the same for small x, and longer for large x, because
+    the second half of the iterates is averaged.
 
     Parameters
     ----------
