@@ -320,7 +320,7 @@ def warn_of_ids(described: Any, X: Any, bounded: Any = None, unit: Any = "record
             'without them; an entry such as "number" or "category" says that it is no id.' + (OF_ONE if unit == "record" else ""),
             TableWarning,
         )
-    index = getattr(getattr(X, "index", None), "name", None)
+    index = getattr(X.index, "name", None) if hasattr(X, "columns") and hasattr(X, "index") else None
     if unit == "record" and isinstance(index, str) and PERSON.search(index):
         warn(f"The index of X has the name of ids of persons, {index!r}.{OF_ONE}", TableWarning)
 

@@ -97,23 +97,25 @@ def tilted_delta(epsilon: float, mu: float, log_determinant: float, adjacency: s
     return min(1.0, math.fsum(count * gaussian_delta(norm * mu, left) for count, norm in VERTICES[adjacency, one_sided]))
 
 
-def smallest_strength(smoothness: float, budget: Budget) -> float:
+def smallest_strength(smoothness: float, epsilon: float, unit: str = "record") -> float:
     """Return the smallest penalty constant that objective perturbation admits.
 
     Parameters
     ----------
     smoothness : float
         Lipschitz constant of one record's gradient.
-    budget : Budget
-        Budget of the fit.
+    epsilon : float
+        Privacy parameter of the fit.
+    unit : {"record", "person"}, default="record"
+        What neighbours differ in.
 
     Returns
     -------
     float
         Penalty constant at which kappa is 99 % of the epsilon for b.
     """
-    share = min(LARGEST_LOSS * TILT_SHARE * budget.epsilon, 700.0)  # exp(700) is finite in float64
-    ratio = math.expm1(share) if budget.unit == "record" else share  # of smoothness to strength
+    share = min(LARGEST_LOSS * TILT_SHARE * epsilon, 700.0)  # exp(700) is finite in float64
+    ratio = math.expm1(share) if unit == "record" else share  # of smoothness to strength
     return smoothness * (1 + 4 * RELATIVE_SLACK) / ratio * (1 + ROUNDING)
 
 

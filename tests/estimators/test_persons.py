@@ -315,7 +315,7 @@ def test_objective_perturbation_pays_for_the_trace_of_a_person():
     assert mechanism.epsilon(1.0, person) - mechanism.epsilon(1.0, record) == pytest.approx(1 - np.log(2), rel=1e-6)
     assert mechanism.scale(person) == pytest.approx(1 / (0.99 * 3 - 1), rel=1e-6)
     assert mechanism.deltas(1.0, np.array([1.5]), person) > mechanism.deltas(1.0, np.array([1.5]), record)
-    assert smallest_strength(1.0, person) > smallest_strength(1.0, record)
+    assert smallest_strength(1.0, 3.0, "person") > smallest_strength(1.0, 3.0)
 
 
 def test_a_ledger_of_persons_refuses_fits_of_records():

@@ -190,7 +190,7 @@ def _ends(basis: AdditiveBasis, term: Term, moments: ReleasedMoments, in_bins: S
         if empty.size:
             last = int(empty[-1])
             ends[end] += inwards * (last + 1)
-            taken[end] = _before_tail(basis, term, in_bins, float(knots[::inwards][last]), inwards)
+            taken[end] = _before_tail(basis, term, hats if in_bins is None else in_bins, float(knots[::inwards][last]), inwards)
             places = knots[::inwards][[last, last + 1]].mean(keepdims=True)  # there, hats of outer knots are a half
             middle = float(basis.grid(name, fine=False, places=places)[0])
             part = (-np.inf, middle) if inwards > 0 else (middle, np.inf)
@@ -202,13 +202,15 @@ def _ends(basis: AdditiveBasis, term: Term, moments: ReleasedMoments, in_bins: S
     return Support(ends=(low, high), places=(at_low, at_high), hardly_seen=hardly_seen)
 
 
-def _before_tail(basis: AdditiveBasis, term: Term, in_bins: Shares | None, end: float, inwards: int) -> float:
-    """Return the place beyond which, up to an end, a share `TAIL` of the records is in bins; the end itself if noise hides it."""
-    if in_bins is None:
-        return end
-    places = bin_places(basis, term)[: EDGES.size + 1]
+def _before_tail(basis: AdditiveBasis, term: Term, found: Shares, end: float, inwards: int) -> float:
+    """Return the place beyond which, up to an end, a share `TAIL` of the records is; the end itself if noise hides it.
+
+    The shares are those of bins, or of hats.
+    """
+    knots = basis.knots_of(term.names[0])
+    places = knots if found.shares.size == knots.size else bin_places(basis, term)[: EDGES.size + 1]
     inside = np.flatnonzero(places * inwards >= end * inwards)[::inwards]
-    shares, noise = np.cumsum(in_bins.shares[inside]), np.sqrt(np.cumsum(np.square(in_bins.noise[inside])))
+    shares, noise = np.cumsum(found.shares[inside]), np.sqrt(np.cumsum(np.square(found.noise[inside])))
     first = int((shares >= TAIL).argmax())
     return float(places[inside[first]]) if shares[first] >= TAIL >= DEVIATIONS * noise[first] else end
 

@@ -42,7 +42,10 @@ class Needed(NamedTuple):
     n_samples: int | None
     epsilon: float | None
 
-    def in_words(self, units: str = "records") -> str:
+    def __str__(self) -> str:
+        return self.in_words("records")
+
+    def in_words(self, units: str) -> str:
         """Return what is needed, as a sentence; ``units`` are what counts."""
         number = f"no number of {units}" if self.n_samples is None else f"about {self.n_samples:,} {units}"
         budget = "no epsilon up to 10" if self.epsilon is None else f"about epsilon={self.epsilon:g}"

@@ -118,7 +118,7 @@ class ObjectivePerturbation(MinimumSolver):
 
 def _smallest(facts: Minimization, budget: Budget) -> float:
     """Return the least penalty constant that the proof allows."""
-    smallest = smallest_strength(facts.smoothness, budget)
+    smallest = smallest_strength(facts.smoothness, budget.epsilon, budget.unit)
     if not smallest < math.exp(LARGEST_LOG):
         raise _too_small(budget)
     return smallest
