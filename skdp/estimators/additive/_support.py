@@ -22,8 +22,8 @@ from skdp.solvers import ReleasedMoments, SolverResult
 # Of these constants, levels and ranges together, 3 paired fits at epsilon .1 and 1: covertype, ijcnn1 and bike 0;
 # adult +.0003 and .0000; bank +.0012 +- .0007 and -.0012 +- .0010 (AUC); california -.012 +- .012 and +.0002 +- .0003 (R2).
 SEEN, DEVIATIONS, LITTLE, SPARSE = 3.0, 2.0, 0.15, 0.5
-# Share of the records beyond the place from which the function of a number is carried on, where nobody is, in a fit with trees:
-# nearer to the end it is known less. Set on adult, where additive models lost .0003 of AUC with .03, and .002 with .05.
+# Share of the records beyond the place from which the function of a number is carried on, where nobody is: nearer to the end it
+# is known less. Set on adult, where additive models lost .0003 of AUC with .03, and .002 with .05.
 TAIL = 0.02
 
 
