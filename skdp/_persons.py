@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._data_validation import len_of
+from skdp._scikit_learn.callers import protects_persons
 from skdp._table_types import is_lazy
 from skdp._validation import shown
 from skdp.privacy.budget import unit_of
@@ -105,12 +106,6 @@ def persons_of(ids: Any) -> Persons:
 def is_missing(entry: Any) -> bool:
     """Return whether an entry is None, a NaN, or what pandas has for them."""
     return entry is None or type(entry).__name__ in ("NAType", "NaTType") or bool(entry != entry)
-
-
-def protects_persons(estimator: Any) -> bool:
-    """Return whether an estimator, or one that it holds, protects persons."""
-    parameters = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
-    return any(name.split("__")[-1] == "privacy_unit" and value == "person" for name, value in parameters.items())
 
 
 @contextmanager

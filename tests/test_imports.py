@@ -23,7 +23,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_validation": {"_label_types"},
     "_extra_facts": set(),
     "_first_use": set(),
-    "_persons": {"_data_validation", "_table_types", "_validation"},
+    "_persons": {"_data_validation", "_scikit_learn", "_table_types", "_validation"},
     "samplings": {"_validation"},
     "_table_types": {"_files"},
     "_data_validation": {"_label_types", "_table_types", "_validation", "_extra_facts"},

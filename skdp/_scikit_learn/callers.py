@@ -99,7 +99,7 @@ def check_callers(estimator: Any) -> None:
     BudgetExceededError
         If a search has more fits than an active ledger can pay for.
     """
-    stratified, of_persons = "", getattr(estimator, "privacy_unit", None) == "person"
+    stratified, of_persons = "", protects_persons(estimator)
     for frame, name, owner in callers():
         for what, instead in learned_around(owner):
             warn_outside(f"{name} {what}. Use {instead}; {UNCOVERED}")
@@ -119,6 +119,15 @@ def check_callers(estimator: Any) -> None:
             f"{stratified} is stratified: which rows are in a fold depends on their labels, so that one changed label moves "
             "other rows, and the charges of the ledger do not cover that. Use cv=KFold(...)."
         )
+
+
+def protects_persons(estimator: Any) -> bool:
+    """Return whether an estimator, or one that it holds, protects persons."""
+    parameters = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
+    return any(
+        name.split("__")[-1] == "privacy_unit" and isinstance(value, str) and value == "person"
+        for name, value in parameters.items()
+    )
 
 
 def check_splits(estimator: Any) -> None:
@@ -277,7 +286,7 @@ def _check_search(search: Any, frame: FrameType) -> None:
 
     The refit counts with the largest cost. For successive halving only the first round counts, which fits every candidate.
     """
-    if any(value == "person" for name, value in search.estimator.get_params().items() if name.endswith("privacy_unit")):
+    if protects_persons(search.estimator):
         return  # the number of persons is not known here, and that of rows is private
     X: Any = frame.f_locals.get("X")
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X) if hasattr(X, "__len__") else 0

@@ -27,6 +27,7 @@ from skdp.estimators._prepared_rows import named_columns_of, prepared
 from skdp.estimators._task import Choice, Task, taken_weights
 from skdp.estimators._two_stages import first_stage
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
+from skdp.privacy.budget import unit_of
 from skdp.privacy.errors import warn
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
@@ -235,7 +236,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         """Return the task of a planned fit, and the shape or the table without a column of ids."""
         task = self._task()
         if persons is None:
-            if task.privacy_unit == "person" and not isinstance(n_samples, (Integral, tuple)):
+            if unit_of(task.privacy_unit) == "person" and not isinstance(n_samples, (Integral, tuple)):
                 raise ValueError(
                     "plan of a table with privacy_unit='person' without persons; expected plan(X, persons=ids), or "
                     "plan(n_persons, n_features)."

@@ -17,7 +17,7 @@ from skdp._validation import check_random_state, check_truth, shown
 from skdp.preprocessing._frame_facts import FrameFacts, warn_of_ids, warn_of_types
 from skdp.preprocessing._learning import Learned, LearningPlan, in_words, learn, warn_of_unlearned
 from skdp.preprocessing._pipeline import from_schema, prepared_names
-from skdp.privacy.budget import Budget
+from skdp.privacy.budget import Budget, unit_of
 from skdp.privacy.errors import silently
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
@@ -249,6 +249,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         return self._report(self._plan(facts), facts, NoiseSource(), planned=True)
 
     def _check_parameters(self) -> None:
+        unit_of(self.privacy_unit)
         check_random_state(self.random_state)
         check_truth("learn_target", self.learn_target)
 

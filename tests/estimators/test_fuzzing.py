@@ -223,6 +223,7 @@ def test_raw_predictions_are_the_exact_ones(rows, coef, storage):
 VALUES = [*NUMBERS, *OTHERS]
 SENSIBLE = {
     "adjacency": ["replace_one", "zero_out"],
+    "privacy_unit": ["record", "person"],
     "solver": ["gd", GradientDescent(2), SGD(2, batch_size=5)],
     "random_state": [0],
     "loss": [
