@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docstrings import fill_docstring, quoted
 from skdp._label_types import classes_of
-from skdp._persons import protects_persons, taken_persons
+from skdp._persons import protects_persons, taken_persons, without_number
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table
 from skdp._validation import check_truth, shown
@@ -207,49 +207,50 @@ def evaluate(
     unit = "record" if group is None else "person"
     if group is not None and group.n_persons < FEWEST:
         raise ValueError(f"There are fewer than {FEWEST} persons with test records, of which no metric could be told.")
-    _warn_of_unit(model, unit)
-    noise = noise_of(noise, unit)
-    check_level(level)
-    check_noise(noise, delta)
-    check_truth("disjoint", disjoint)
-    facts: dict[str, Any] = {
-        "level": float(level),
-        "model": type(model).__name__,
-        "disjoint": bool(disjoint),
-        "random_state": random_state,
-    }
-    with along(_ledgers_of(model)):
-        if _is_regressor(model):
-            of_errors = _chosen(metrics, REGRESSION, target_bounds)
-            check_bounds(error_bound, target_bounds, of_errors)
-            refuse_laplace(noise)
-            if groups is not None or group_labels is not None:
-                raise ValueError("groups and group_labels are for classifiers; expected None for a regressor.")
-            if isinstance(model, BaseEstimator):
-                check_is_fitted(model)
-            targets = targets_of(y)
-            predictions = predictions_of(model, X, len(targets), group)
-            moments = ErrorMoments(error_bound, target_bounds)
-            records = moments.records(targets, predictions).of_persons(group)
-            budget = budget_of(records.n_samples, epsilon, delta, adjacency, unit=unit)
-            return run_evaluation(moments, records, of_errors, budget, noise="gaussian", **facts)
-        refuse_bounds(error_bound, target_bounds)
-        if hasattr(model, "classes_") and len(model.classes_) > 2:
-            chosen = _chosen(metrics, SEVERAL)
-            if groups is not None or group_labels is not None:
-                raise ValueError("groups and group_labels are for two classes; expected None for more.")
-            true, predicted = predicted_classes(model, X, y, group)
-            kind: EvaluationKind = SeveralClasses(len(model.classes_))
-            records, classes, names = ScoredRecords(predicted, true), tuple(model.classes_), ()
-        else:
-            chosen = _chosen(metrics, CLASSIFICATION)
-            log_odds, labels = scores_of(model, X, y, group)
-            numbers, names = group_numbers(groups, group_labels, len(labels))
-            kind = kind_of_scores(chosen, len(names))
-            records, classes = ScoredRecords(log_odds, labels, numbers), classes_of(model)
-        records = records.of_persons(group)
-        budget = budget_of(records.n_samples, epsilon, delta, adjacency, pure=True, unit=unit)
-        return run_evaluation(kind, records, chosen, budget, noise=noise, classes=classes, group_labels=names, **facts)
+    with without_number(None if group is None else len(group.numbers)):
+        _warn_of_unit(model, unit)
+        noise = noise_of(noise, unit)
+        check_level(level)
+        check_noise(noise, delta)
+        check_truth("disjoint", disjoint)
+        facts: dict[str, Any] = {
+            "level": float(level),
+            "model": type(model).__name__,
+            "disjoint": bool(disjoint),
+            "random_state": random_state,
+        }
+        with along(_ledgers_of(model)):
+            if _is_regressor(model):
+                of_errors = _chosen(metrics, REGRESSION, target_bounds)
+                check_bounds(error_bound, target_bounds, of_errors)
+                refuse_laplace(noise)
+                if groups is not None or group_labels is not None:
+                    raise ValueError("groups and group_labels are for classifiers; expected None for a regressor.")
+                if isinstance(model, BaseEstimator):
+                    check_is_fitted(model)
+                targets = targets_of(y)
+                predictions = predictions_of(model, X, len(targets), group)
+                moments = ErrorMoments(error_bound, target_bounds)
+                records = moments.records(targets, predictions).of_persons(group)
+                budget = budget_of(records.n_samples, epsilon, delta, adjacency, unit=unit)
+                return run_evaluation(moments, records, of_errors, budget, noise="gaussian", **facts)
+            refuse_bounds(error_bound, target_bounds)
+            if hasattr(model, "classes_") and len(model.classes_) > 2:
+                chosen = _chosen(metrics, SEVERAL)
+                if groups is not None or group_labels is not None:
+                    raise ValueError("groups and group_labels are for two classes; expected None for more.")
+                true, predicted = predicted_classes(model, X, y, group)
+                kind: EvaluationKind = SeveralClasses(len(model.classes_))
+                records, classes, names = ScoredRecords(predicted, true), tuple(model.classes_), ()
+            else:
+                chosen = _chosen(metrics, CLASSIFICATION)
+                log_odds, labels = scores_of(model, X, y, group)
+                numbers, names = group_numbers(groups, group_labels, len(labels))
+                kind = kind_of_scores(chosen, len(names))
+                records, classes = ScoredRecords(log_odds, labels, numbers), classes_of(model)
+            records = records.of_persons(group)
+            budget = budget_of(records.n_samples, epsilon, delta, adjacency, pure=True, unit=unit)
+            return run_evaluation(kind, records, chosen, budget, noise=noise, classes=classes, group_labels=names, **facts)
 
 
 def plan_evaluation(

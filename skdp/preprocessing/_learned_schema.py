@@ -9,7 +9,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Partitions, TargetReader
-from skdp._persons import taken_persons
+from skdp._persons import taken_persons, without_number
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._scikit_learn.pipelines import warn_of_learning_steps
 from skdp._table_types import as_frame, as_table, is_lazy
@@ -165,7 +165,8 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         if is_lazy(X):
             return self._fit_in_partitions(X, y)
         facts = FrameFacts.of(X, self.schema)
-        targets = TargetReader().check_target(y, facts.n_samples)[0] if self.learn_target else None
+        with without_number(None if group is None else facts.n_samples):
+            targets = TargetReader().check_target(y, facts.n_samples)[0] if self.learn_target else None
         if group is not None:
             facts = replace(facts, n_samples=group.n_persons)
         rows = facts.rows(X, targets, group)
