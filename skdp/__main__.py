@@ -119,6 +119,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--groups", metavar="COLUMN", help="for group_dro: the column of public groups; their sizes are published"
     )
+    _add_persons(parser)
     parser.add_argument("--quiet", dest="verbose", action="store_const", const=0, help="show no progress bar")
     parser.add_argument("-v", "--verbose", dest="show_report", action="store_true", help="print the privacy report")
 
@@ -143,6 +144,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--level", type=float, default=0.95, help="coverage of the intervals (default: 0.95)")
     parser.add_argument("--test", metavar="PART", help="evaluate on the records that fit --test PART kept out of the fit")
     _add_drop(parser)
+    _add_persons(parser)
     parser.add_argument("--disjoint", action="store_true", help="nobody in these records is in the training records")
     parser.add_argument("--ledger", type=Path, metavar="L", help="charge the evaluation to this ledger")
     parser.add_argument("--out", type=Path, help="write the scores: .json or .csv")
@@ -157,6 +159,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     _add_format(parser)
     parser.add_argument("--n-samples", type=int, help="number of records, which must be public (default: that of TABLE)")
     _add_estimator(parser)
+    _add_persons(parser)
     parser.add_argument("--report", type=Path, metavar="R", help="write the plan: .html, .json or .txt")
 
 
@@ -171,6 +174,7 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delta", type=float, help="for --learn: privacy parameter (default: 1/n**2, at least 1e-11)")
     parser.add_argument("--adjacency", help="for --learn: replace_one (default) or zero_out")
     _add_drop(parser)
+    _add_persons(parser)
     parser.add_argument("--schema", dest="known", type=Path, metavar="S", help="for --learn: JSON file of what is known already")
     parser.add_argument("--ledger", type=Path, metavar="L", help="for --learn: charge this ledger")
     parser.add_argument("--report", type=Path, metavar="R", help="for --learn: write the privacy report: .html, .json or .txt")
@@ -182,6 +186,12 @@ def _add_drop(parser: Any) -> None:
         action="store_true",
         default=None,
         help="leave records without target out; the number that remains is public",
+    )
+
+
+def _add_persons(parser: Any) -> None:
+    parser.add_argument(
+        "--persons", metavar="COLUMN", help="protect persons with all their records: the column of their ids, which is no feature"
     )
 
 

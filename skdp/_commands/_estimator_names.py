@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from inspect import signature
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp._commands._raw import RawTable
+from skdp._persons import protects_persons
 from skdp.estimators import (
     DPAdditiveClassifier,
     DPAdditiveRegressor,
@@ -51,6 +53,7 @@ ELSEWHERE = {
     **{name: f"--{name}" for name in ("epsilon", "delta", "adjacency", "solver")},
     **dict.fromkeys(("schema", "classes", "target_bounds"), "the file of --schema"),
     "verbose": "--quiet",
+    "privacy_unit": "--persons",
 }
 
 
@@ -122,6 +125,8 @@ def unfitted(facts: Schema | RawTable, name: str | None, given: dict[str, Any], 
         values["data_norm"] = 1.0
         prepare = from_schema(facts).set_output(transform="pandas")  # keeps the names of the prepared columns
     solver = _solver(options.pop("solver"), given, kind)
+    if "privacy_unit" in options and "privacy_unit" not in signature(kind).parameters:
+        raise ValueError(f"--persons: {kind.__name__} protects single records; expected another --estimator, or no such option.")
     estimator = kind(**values, **options, **solver)
     _set(estimator, _spelt(given, facts))
     return make_pipeline(prepare, estimator)
@@ -147,7 +152,12 @@ def check(model: Pipeline, facts: Any) -> None:
         if isinstance(facts, Schema):
             model[-1].plan(n_samples=1000, n_features=facts.n_features)
         else:
-            model[-1].plan(facts)
+            planned(model, facts)
+
+
+def planned(model: Pipeline, shape: Any) -> Any:
+    """Return the report of a fit, planned by the names and types of columns, and the number of records or persons."""
+    return model[-1].plan(shape, **({"persons": np.arange(shape.n_samples)} if protects_persons(model[-1]) else {}))
 
 
 def _labelled(facts: Schema | RawTable) -> bool:

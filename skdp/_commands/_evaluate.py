@@ -10,10 +10,21 @@ from typing import Any
 from skdp import metrics as private_metrics
 from skdp._commands._fitted import columns_of, part_of, read_model, records_of
 from skdp._commands._raw import RawTable
-from skdp._commands._records import charged, held_out_records, ledger_of, public_facts, read_in_words, with_targets
+from skdp._commands._records import (
+    charged,
+    check_persons,
+    held_out_records,
+    ledger_of,
+    n_units,
+    numbered,
+    public_facts,
+    read_in_words,
+    with_targets,
+)
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
 from skdp._files._tables import TextFormat, no_column
+from skdp._persons import protects_persons
 
 NEW_RECORDS = (
     "Scores are for records that the model was not fitted to: those of its fit give scores that are too good, and spend a second "
@@ -31,6 +42,7 @@ def evaluate(
     target_bounds: str | None,
     test: str | None,
     drop_missing_target: bool | None,
+    persons: str | None,
     ledger: Path | None,
     out: Path | None,
     report: Path | None,
@@ -55,6 +67,8 @@ def evaluate(
         The records that a fit with this option kept out; None takes all.
     drop_missing_target : bool or None
         Whether records without target are left out.
+    persons : str or None
+        Column of the ids of persons, who are protected then.
     ledger : Path or None
         Existing ledger that is charged.
     out, report : Path or None
@@ -69,19 +83,25 @@ def evaluate(
     account = ledger_of(ledger)
     check_outputs([(out, (".csv", ".json")), (report, REPORTS)], [model, table, ledger])
     fitted = read_model(model, trust)
+    if persons is None and protects_persons(fitted):
+        raise ValueError(
+            f"{model} protects persons, each with all her records; expected --persons COLUMN with the ids of the persons in "
+            "TABLE, so that scores protect them, too."
+        )
     facts = _facts(fitted, target, model)
+    check_persons(persons, test, target=facts.target)
     if not facts.labelled:
         bounds = parameters["target_bounds"] = facts.target_bounds if target_bounds is None else _bounds(target_bounds)
         if bounds is not None and target_bounds is None:
             print(f"Targets are clipped to {list(bounds)}, the range that the model knows; --target-bounds states another.")
     elif target_bounds is not None:
         raise ValueError("--target-bounds is for numbers to predict, and the model predicts labels; expected no such option.")
-    X, y = _test_records(fitted, model, table, form, facts, test, drop_missing_target)
+    X, y, numbers = _test_records(fitted, model, table, form, facts, test, drop_missing_target, persons)
     names = None if metrics is None else metrics.split(",")
     with account or nullcontext():
-        found = private_metrics.evaluate(fitted, X, y, metrics=names, **parameters)
+        found = private_metrics.evaluate(fitted, X, y, metrics=names, persons=numbers, **parameters)
     statement = found.privacy_report
-    public = {**statement.public, **public_facts(test, drop_missing_target)}
+    public = {**statement.public, **public_facts(test, drop_missing_target, persons)}
     found = replace(found, privacy_report=replace(statement, public=public))
     print(found)
     if out is not None:
@@ -110,22 +130,32 @@ def _facts(fitted: Any, target: str | None, path: Path) -> RawTable:
 
 
 def _test_records(
-    fitted: Any, model: Path, table: Path, form: TextFormat, facts: RawTable, test: str | None, drop_missing: bool | None
-) -> tuple[Any, Any]:
+    fitted: Any,
+    model: Path,
+    table: Path,
+    form: TextFormat,
+    facts: RawTable,
+    test: str | None,
+    drop_missing: bool | None,
+    persons: str | None,
+) -> tuple[Any, Any, Any]:
+    """Return X, y, and whose each record is; None without a column of persons."""
     columns, names = columns_of(fitted, model)
     frame, target = columns.read(table, form), str(facts.target)
     if target not in frame.columns:
         raise no_column(table, target, list(frame.columns), "--target")
-    n_read = len(frame)
+    frame = numbered(table, frame, persons)
+    n_read = n_units(frame, persons)
     if drop_missing:
         frame = with_targets(table, frame, target, facts.classes)
-    n_labelled = len(frame)
+    n_labelled = n_units(frame, persons)
     if test is not None:
-        frame = frame[held_out_records(table, frame, test)]
-    print(read_in_words(table, n_read, n_labelled, len(frame), "scores"))
+        frame = frame[held_out_records(table, frame, test, persons)]
+    print(read_in_words(table, n_read, n_labelled, n_units(frame, persons), "scores", persons))
     if test is None:
         print(NEW_RECORDS)
-    return records_of(fitted, table, frame, names), facts.targets(table, frame.copy())
+    numbers = None if persons is None else frame[persons].to_numpy()
+    return records_of(fitted, table, frame, names), facts.targets(table, frame.copy()), numbers
 
 
 def _bounds(text: str) -> tuple[float, float]:

@@ -15,16 +15,17 @@ from sklearn.pipeline import Pipeline
 from skdp._commands._estimator_names import check, unfitted
 from skdp._commands._estimator_names import settings as read_settings
 from skdp._commands._messages import of_error
-from skdp._commands._raw import RawTable, content_of, raw_in_partitions, warn_of_alike
+from skdp._commands._raw import RawTable, content_of, raw_in_partitions, schema_without, warn_of_alike
 from skdp._commands._records import (
     Labelled,
     charged,
     check_options_of_folder,
+    check_persons,
     column_for_test,
     in_partitions,
     ledger_of,
+    n_units,
     public_facts,
-    read_in_words,
     read_labelled,
 )
 from skdp._files._outputs import ROOM, Output, check_outputs
@@ -51,6 +52,7 @@ def fit(
     settings: list[str],
     groups: str | None,
     drop_missing_target: bool | None,
+    persons: str | None,
     show_report: bool,
     **parameters: Any,
 ) -> None:
@@ -82,44 +84,49 @@ def fit(
         Column of public groups, for "group_dro".
     drop_missing_target : bool or None
         Whether records without target are left out.
+    persons : str or None
+        Column of the ids of persons, who are protected then.
     show_report : bool
         Whether the report is printed.
     **parameters : dict
         Parameters that all estimators have.
     """
     content = content_of(schema)
-    apart = [name for name in (column_for_test(test), groups) if name]
+    apart = [name for name in (column_for_test(test), groups, persons) if name]
     raw = RawTable.of(table, form, content, target=target, classes=classes, task=task, estimator=estimator, apart=apart)
-    facts: Any = raw or Schema.read(schema, partial(column_names, table, form))
+    facts: Any = raw
+    if raw is None:
+        facts, content = schema_without(persons, Schema.read(schema, partial(column_names, table, form)), content)
+    check_persons(persons, test, groups=groups, target=facts.target)
     account = ledger_of(ledger)
     check_outputs([(model, MODELS)], overwrite=False)
     check_outputs([(model, MODELS), (report, REPORTS)], [schema, table, ledger])
-    pipeline = unfitted(facts, estimator, read_settings(settings), **parameters)
+    unit = {} if persons is None else {"privacy_unit": "person"}
+    pipeline = unfitted(facts, estimator, read_settings(settings), **parameters, **unit)
     if table.is_dir():
-        check_options_of_folder(table, test, groups, bool(drop_missing_target))
+        check_options_of_folder(table, drop_missing_target, test=test, groups=groups, persons=persons)
     files = None if raw is None or not table.is_dir() else raw_in_partitions(table, raw, raw.reader.names)
     check(pipeline, files or (facts if raw is None else raw.shape(table, 1000)))
     model_content(pipeline, model)  # which refuses what the file could not hold, before the charge
-    data = None if table.is_dir() else read_labelled(table, facts, test, form, drop_missing=bool(drop_missing_target))
+    read = {"drop_missing": bool(drop_missing_target), "persons": persons}
+    data = None if table.is_dir() else read_labelled(table, facts, test, form, **read)  # type: ignore[arg-type]
     X, y = (files or in_partitions(table, facts), None) if data is None else (data.X, data.y)
     content = content if raw is None else raw.stated
-    if data is None:
-        read = f"Read {table}: number of records {X.n_samples}."
-    else:
-        read = read_in_words(table, data.n_read, len(data.y) + len(data.y_test), len(data.y), "fit")
-    print(read, file=Forgiving(sys.stdout))
+    print(f"Read {table}: number of records {X.n_samples}." if data is None else data.read, file=Forgiving(sys.stdout))
     if raw is not None:
         labels = _labels(raw, data)
         print(raw.said(labels), file=Forgiving(sys.stderr))
         warn_of_alike(str(raw.target), labels or [])
     grouped = {} if data is None else _groups(pipeline, data.X, groups)
+    if data is not None and persons is not None:
+        grouped[f"{pipeline.steps[-1][0]}__persons"] = data.X[persons].to_numpy()
     with Output(model, ROOM) as kept, nullcontext() if report is None else Output(report, ROOM) as shown:  # before the charge
         with account or nullcontext(), redirect_stdout(Forgiving(sys.stderr)):  # progress
             if files is not None:
                 pipeline[-1].fit(X)  # it has the columns that the step before would select, with the types of the files
             else:
                 pipeline.fit(X, y, **grouped)
-        _state_schema(pipeline, content, test, groups, drop_missing_target)
+        _state_schema(pipeline, content, groups, public_facts(test, drop_missing_target, persons))
         statement = pipeline[-1].privacy_report_
         _keep(pipeline, model, kept)
         if report is not None and shown is not None:
@@ -129,7 +136,7 @@ def fit(
         print(charged(account, ledger))
     print(statement if show_report else _guarantee(statement, report))
     if test is not None and data is not None:
-        print(scores(pipeline, data.X_test, data.y_test))
+        print(scores(pipeline, data.X_test, data.y_test, persons))
 
 
 def _labels(raw: RawTable, data: Labelled | None) -> list[str] | None:
@@ -164,10 +171,9 @@ def _state(statement: Any, path: Path, output: Output, model: Path) -> None:
         ) from None
 
 
-def _state_schema(fitted: Any, content: dict[str, Any], test: str | None, groups: str | None, drop_missing: bool | None) -> None:
+def _state_schema(fitted: Any, content: dict[str, Any], groups: str | None, others: dict[str, str]) -> None:
     """Add to the report what else is public besides the parameters of the estimator."""
-    facts: dict[str, Any] = {"schema": {key: value for key, value in content.items() if key != "description"}}
-    facts |= public_facts(test, drop_missing)
+    facts: dict[str, Any] = {"schema": {key: value for key, value in content.items() if key != "description"}, **others}
     if groups is not None:
         facts["groups"] = f"column {groups}: every record's group is taken to be public"
     statement = fitted[-1].privacy_report_
@@ -194,7 +200,7 @@ def _groups(model: Pipeline, X: Any, column: str | None) -> dict[str, Any]:
     return {f"{name}__groups": X[column].to_numpy()}
 
 
-def scores(fitted: Any, X: Any, y: np.ndarray) -> str:
+def scores(fitted: Any, X: Any, y: np.ndarray, persons: str | None = None) -> str:
     """Return a line with the scores on test records, computed without noise, and those of a constant prediction.
 
     Parameters
@@ -205,6 +211,8 @@ def scores(fitted: Any, X: Any, y: np.ndarray) -> str:
         Test records.
     y : ndarray of shape (n_samples,)
         Their targets.
+    persons : str or None, default=None
+        Column of the numbers of persons.
 
     Returns
     -------
@@ -212,7 +220,8 @@ def scores(fitted: Any, X: Any, y: np.ndarray) -> str:
         The line.
     """
     text = (_of_numbers if is_regressor(fitted) else _of_labels)(fitted, X, y)
-    return f"On {len(y)} test records: {text} (computed without noise: not private, for your eyes only)"
+    tested = f"{len(y)} test records" if persons is None else f"the test records of {n_units(X, persons)} persons"
+    return f"On {tested}: {text} (computed without noise: not private, for your eyes only)"
 
 
 def _of_labels(fitted: Any, X: Any, y: np.ndarray) -> str:

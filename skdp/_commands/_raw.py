@@ -185,6 +185,15 @@ class RawTable:
         return np.array(texts, dtype=str)
 
 
+def schema_without(column: str | None, facts: Schema, content: Any) -> tuple[Schema, Any]:
+    """Return a complete schema and its content without a column, such as that of ids of persons, if they describe it."""
+    if column not in facts.columns:
+        return facts, content
+    columns = {name: given for name, given in columns_and_target(content)[0].items() if name != column}
+    left = {name: given for name, given in facts.columns.items() if name != column}
+    return replace(facts, columns=left), {**content, "columns": columns} if "columns" in content else columns
+
+
 def check_complete(content: Any, target: str | None, classes: str | None, task: str | None) -> None:
     """Raise ValueError for options that say anything else of the target than a complete schema says.
 

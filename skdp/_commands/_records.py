@@ -6,7 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from skdp._files._tables import CSV, TextFormat, column_names, count_records, is_parquet, missing_cells, no_column
+from skdp._files._tables import (
+    CSV,
+    TextFormat,
+    column_names,
+    count_records,
+    empty_gaps,
+    is_parquet,
+    missing_cells,
+    no_column,
+    read_frame,
+)
+from skdp._persons import persons_of
 from skdp.data import Table, parquet
 from skdp.preprocessing import Schema, SchemaColumns
 from skdp.preprocessing._categories import KnownCategories, category_names, spelling
@@ -24,18 +35,26 @@ class Labelled:
         Records; X_test is empty if no test was requested.
     y, y_test : ndarray
         Classes, or numbers.
-    n_read : int, default=0
-        Number of records of the table, with those that have no target.
+    read : str, default=""
+        How many records, or persons, were read.
     """
 
     X: Any
     y: np.ndarray
     X_test: Any
     y_test: np.ndarray
-    n_read: int = 0
+    read: str = ""
 
 
-def read_labelled(table: Path, facts: Any, test: str | None, form: TextFormat = CSV, *, drop_missing: bool = False) -> Labelled:
+def read_labelled(
+    table: Path,
+    facts: Any,
+    test: str | None,
+    form: TextFormat = CSV,
+    *,
+    drop_missing: bool = False,
+    persons: str | None = None,
+) -> Labelled:
     """Read the columns and the target of a table, and split off test records.
 
     Parameters
@@ -50,6 +69,8 @@ def read_labelled(table: Path, facts: Any, test: str | None, form: TextFormat = 
         How a text is written.
     drop_missing : bool, default=False
         Whether records without target are left out.
+    persons : str or None, default=None
+        Column of the ids of persons, which becomes one of their numbers.
 
     Returns
     -------
@@ -61,20 +82,50 @@ def read_labelled(table: Path, facts: Any, test: str | None, form: TextFormat = 
     ValueError
         If table, schema and test do not fit together; the message quotes no data.
     """
-    column_for_test(test)
+    column_for_test(test)  # which checks it
     if complete := isinstance(facts, Schema):
         _check_target(facts)
     frame = (SchemaColumns.of(facts) if complete else facts.reader).read(table, form)
-    n_read = len(frame)
+    frame = numbered(table, frame, persons)
+    n_read = n_units(frame, persons)
     if facts.target is not None:
         if facts.target not in frame.columns:
             raise _without_target(table, facts, list(frame.columns))
         frame = with_targets(table, frame, facts.target, facts.classes) if drop_missing else frame
     if complete:
         read_target(table, frame, facts)
-    held_out = held_out_records(table, frame, test)
+    held_out = held_out_records(table, frame, test, persons)
     y = frame[facts.target].to_numpy() if complete else facts.targets(table, frame)
-    return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out], n_read)
+    read = read_in_words(table, n_read, n_units(frame, persons), n_units(frame[~held_out], persons), "fit", persons)
+    return Labelled(frame[~held_out], y[~held_out], frame[held_out], y[held_out], read)
+
+
+def numbered(table: Path, frame: Any, persons: str | None) -> Any:
+    """Return a table with the numbers of persons in place of their ids; unchanged without a column of ids."""
+    if persons is None:
+        return frame
+    if persons not in frame.columns:
+        raise no_column(table, persons, list(frame.columns), "--persons")
+    ids = frame[[persons]].copy()
+    empty_gaps(table, ids, [persons])
+    return frame.assign(**{persons: persons_of(ids[persons]).numbers})
+
+
+def n_units(frame: Any, persons: str | None) -> int:
+    """Return the number of records, or of persons, which is public."""
+    return len(frame) if persons is None else int(frame[persons].nunique())
+
+
+def unit_in_words(persons: str | None) -> str:
+    """Return what is counted."""
+    return "records" if persons is None else "persons"
+
+
+def check_persons(persons: str | None, test: str | None, **others: str | None) -> None:
+    """Raise ValueError if the column of ids of persons has another part, too."""
+    for option, name in {"test": column_for_test(test), **others}.items():
+        if persons is not None and name == persons:
+            raise ValueError(f"--persons {persons} names the column of --{option}; expected one of ids and of nothing else.")
 
 
 def with_targets(table: Path, frame: Any, target: str, classes: Any = None) -> Any:
@@ -86,8 +137,10 @@ def with_targets(table: Path, frame: Any, target: str, classes: Any = None) -> A
     return found.reset_index(drop=True)
 
 
-def number_of_records(table: Path, form: TextFormat) -> int:
-    """Return the number of records of a table, which is public."""
+def number_of_records(table: Path, form: TextFormat, persons: str | None = None) -> int:
+    """Return the number of records of a table, or of persons, which is public."""
+    if persons is not None:
+        return n_units(numbered(table, read_frame(table, [], [persons], form), persons), persons)
     known = parquet(table).n_samples if table.is_dir() or is_parquet(table) else None
     return count_records(table, form) if known is None else known
 
@@ -105,21 +158,23 @@ def charged(account: PrivacyLedger, path: Path | None) -> str:
     return f"Charged: {path}, number of charges {len(account.entries)}; left: {left}"
 
 
-def read_in_words(table: Path, n_read: int, n_labelled: int, n_kept: int, purpose: str) -> str:
-    """Return how many records were read, have a target and are kept for a purpose, which is public."""
+def read_in_words(table: Path, n_read: int, n_labelled: int, n_kept: int, purpose: str, persons: str | None = None) -> str:
+    """Return how many records, or persons, were read, have a target and are kept for a purpose, which is public."""
     left_out = f"; {n_labelled} of them have a target" if n_labelled < n_read else ""
-    return f"Read {table}: number of records {n_read}{left_out}; {n_kept} for the {purpose}."
+    return f"Read {table}: number of {unit_in_words(persons)} {n_read}{left_out}; {n_kept} for the {purpose}."
 
 
-def public_facts(test: str | None, drop_missing: bool | None) -> dict[str, str]:
+def public_facts(test: str | None, drop_missing: bool | None, persons: str | None = None) -> dict[str, str]:
     """Return what the choice of the records of a fit or of an evaluation makes public, for the report."""
     facts = {}
     if column_for_test(test):
-        facts["test"] = (
-            f"records with {test} were kept for a test: this column, and so the number of records, is taken to be public"
-        )
+        public = "this column, and so the number of records," if persons is None else "the number of persons on each side"
+        facts["test"] = f"records with {test} were kept for a test: {public} is taken to be public"
     if drop_missing:
-        facts["missing targets"] = "records without target were left out: the number that remains is taken to be public"
+        number = "the number" if persons is None else "the number of persons"
+        facts["missing targets"] = f"records without target were left out: {number} that remains is taken to be public"
+    if persons is not None:
+        facts["persons"] = f"column {persons}: whose each record is; it is no feature"
     return facts
 
 
@@ -128,8 +183,11 @@ def column_for_test(test: str | None) -> str:
     return "" if test is None or _is_share(test) else test.partition("=")[0]
 
 
-def held_out_records(table: Path, frame: Any, test: str | None) -> np.ndarray:
-    """Return which records are for a test; raise ValueError if all are, or none of those that were requested."""
+def held_out_records(table: Path, frame: Any, test: str | None, persons: str | None = None) -> np.ndarray:
+    """Return which records are for a test; raise ValueError if all are, or none of those that were requested.
+
+    A share is one of persons, each with all her records, if a column has their numbers.
+    """
     column, value = column_for_test(test), (test or "").partition("=")[2]
     if column and column not in frame.columns:
         raise no_column(table, column, list(frame.columns), "--test")
@@ -137,9 +195,12 @@ def held_out_records(table: Path, frame: Any, test: str | None) -> np.ndarray:
     if column:
         held_out = KnownCategories([value], other="").transform(frame[[column]])[:, 0] != ""
     elif test is not None:
-        held_out[np.random.default_rng(0).permutation(len(frame))[: round(float(test) * len(frame))]] = True
-    if test is not None and held_out.sum() in (0, len(frame)):
-        raise ValueError(f"test={test!r} selects {held_out.sum()} of {len(frame)} records; expected some, but not all.")
+        units = np.arange(len(frame)) if persons is None else np.unique(frame[persons], return_inverse=True)[1]
+        chosen = np.random.default_rng(0).permutation(n_units(frame, persons))
+        held_out = np.isin(units, chosen[: round(float(test) * len(chosen))])
+    if test is not None and (held_out.all() or not held_out.any()):
+        number = f"{n_units(frame[held_out], persons)} of {n_units(frame, persons)} {unit_in_words(persons)}"
+        raise ValueError(f"test={test!r} selects {number}; expected some, but not all.")
     return held_out
 
 
@@ -170,10 +231,10 @@ def in_partitions(table: Path, facts: Schema) -> Table:
     return found
 
 
-def check_options_of_folder(table: Path, test: str | None, groups: str | None, drop_missing: bool = False) -> None:
+def check_options_of_folder(table: Path, drop_missing: bool | None = None, **options: str | None) -> None:
     """Raise ValueError for options that need a table in memory."""
-    if test is not None or groups is not None or drop_missing:
-        option = "--test" if test is not None else "--groups" if groups is not None else "--drop-missing-target"
+    given = [f"--{name}" for name, value in options.items() if value is not None]
+    for option in [*given, *(["--drop-missing-target"] if drop_missing else [])]:
         raise ValueError(
             f"{option} needs a table in memory, and {table} is a folder, which is read in partitions; expected one file, or no "
             "such option. Records for a test are better kept in a folder of their own."

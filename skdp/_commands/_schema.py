@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._commands._raw import RawTable, content_of, raw_in_partitions
-from skdp._commands._records import charged, check_options_of_folder, ledger_of, read_labelled
+from skdp._commands._records import charged, check_options_of_folder, check_persons, ledger_of, read_labelled
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
 from skdp._files._tables import TextFormat, column_kinds, no_column
@@ -78,6 +78,7 @@ def learn_schema(
     ledger: Path | None,
     report: Path | None,
     drop_missing_target: bool | None,
+    persons: str | None,
 ) -> None:
     """Learn a schema, write it, and print what was learned and the privacy report.
 
@@ -101,10 +102,13 @@ def learn_schema(
         Where to write the privacy report.
     drop_missing_target : bool or None
         Whether records without target are left out.
+    persons : str or None
+        Column of the ids of persons, who are protected then.
     """
     if epsilon is None:
         raise ValueError("--learn needs --epsilon: the privacy budget that the schema spends; 0.1 to 0.3 of a usual 1 is enough.")
-    raw = RawTable.of(table, form, content_of(known), target=target, classes=classes, task=task, needs_target=False)
+    apart = [persons] if persons else []
+    raw = RawTable.of(table, form, content_of(known), target=target, classes=classes, task=task, apart=apart, needs_target=False)
     if raw is None:
         raise ValueError(f"{known} describes every column; expected one that leaves columns to learn.")
     check_outputs([(out, (".json",))], [table, known, ledger], overwrite=False)
@@ -112,11 +116,12 @@ def learn_schema(
     account = ledger_of(ledger)
     learns_target = raw.target is not None and not raw.labelled and raw.target_bounds is None
     words = raw.content["columns"]
-    X, y, labels_of = _records(table, form, raw, list(words), bool(drop_missing_target))
-    privacy = {"delta": delta, "adjacency": adjacency or "replace_one"}
+    check_persons(persons, None, target=raw.target)
+    X, y, numbers, labels_of = _records(table, form, raw, list(words), bool(drop_missing_target), persons)
+    privacy = {"delta": delta, "adjacency": adjacency or "replace_one", "privacy_unit": "person" if persons else "record"}
     learner = LearnedSchema(epsilon, **privacy, schema=words, learn_target=learns_target)  # type: ignore[arg-type]
     with account or nullcontext():
-        learner.fit(X, y if learns_target else None)
+        learner.fit(X, y if learns_target else None, persons=numbers)
     text = as_text({**learner.to_schema(), **_of_target(raw, labels_of)})
     if report is not None:
         write_whole(report, report_content(learner.privacy_report_, report))
@@ -137,15 +142,16 @@ def as_text(content: Mapping[str, Any]) -> str:
 
 
 def _records(
-    table: Path, form: TextFormat, raw: RawTable, names: list[str], drop_missing: bool
-) -> tuple[Any, Any, Callable[[], list[Any]]]:
-    """Return X, y (None for a folder, which has its own), and what returns the labels of the table once it is read."""
+    table: Path, form: TextFormat, raw: RawTable, names: list[str], drop_missing: bool, persons: str | None
+) -> tuple[Any, Any, Any, Callable[[], list[Any]]]:
+    """Return X, y (None for a folder, which has its own), whose each record is, and what returns the labels of a read table."""
     if table.is_dir():
-        check_options_of_folder(table, None, None, drop_missing)
+        check_options_of_folder(table, drop_missing, persons=persons)
         files = raw_in_partitions(table, raw, names)
-        return files, None, lambda: files.source.labels  # type: ignore[attr-defined]
-    data = read_labelled(table, raw, None, form, drop_missing=drop_missing)
-    return data.X[names], data.y, lambda: np.unique(data.y).tolist()
+        return files, None, None, lambda: files.source.labels  # type: ignore[attr-defined]
+    data = read_labelled(table, raw, None, form, drop_missing=drop_missing, persons=persons)
+    numbers = None if persons is None else data.X[persons].to_numpy()
+    return data.X[names], data.y, numbers, lambda: np.unique(data.y).tolist()
 
 
 def _of_target(raw: RawTable, labels_of: Callable[[], list[Any]]) -> dict[str, Any]:

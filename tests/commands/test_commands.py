@@ -22,6 +22,7 @@ from skdp.__main__ import main
 from skdp._commands._records import read_labelled
 from skdp.preprocessing import Schema, from_schema, read_table
 from skdp.preprocessing._schema import ADVICE
+from skdp.testing import reproducible_noise
 
 SCHEMAS = Path(__file__).parents[2] / "examples" / "schemas"
 FACTS = {
@@ -472,3 +473,66 @@ def test_the_python_of_the_guide_runs(folder, monkeypatch, capsys):
     exec(block, {})
     shown = capsys.readouterr().out
     assert float(shown.split()[0]) > 0.83 and "Privacy report" in shown
+
+
+COMMANDS_OF_PERSONS = (
+    "plan visits.csv --target paid --epsilon 9 --persons id --report plan.json",
+    "plan visits.csv --schema facts.json --epsilon 9 --persons id",
+    "fit visits.csv --schema facts.json --estimator logistic --epsilon 9 --persons id --test 0.4 --model m.skops --report r.json",
+    "evaluate m.skops visits.csv --test 0.4 --metrics accuracy --epsilon 9 --persons id --out scores.json",
+    "schema visits.csv --target paid --learn --epsilon 9 --persons id --out learned.json",
+)
+
+
+@pytest.mark.filterwarnings("always")
+def test_the_number_of_rows_of_a_person_is_in_no_output(folder, capsys):
+    """A person whose only row is there twice has the same weight and sum. Ids and their column are in no output, either."""
+    table = people(300, np.random.default_rng(0))
+    table["id"] = [f"id-{number // 2:04d}" for number in range(300)]
+    table = table.iloc[1:]  # the first person, who is in the fit, has one row
+    facts = {**FACTS, "columns": {**FACTS["columns"], "id": {"kind": "category", "categories": ["id-0000"]}}}
+    Path("facts.json").write_text(json.dumps(facts))
+    told = []
+    for visits in (table, pd.concat([table.iloc[[0]], table])):
+        visits.to_csv("visits.csv", index=False)
+        for command in COMMANDS_OF_PERSONS:
+            with reproducible_noise(0):
+                assert main(command.split()) == 0, capsys.readouterr().err
+        fitted = load_model("m.skops")[-1]
+        assert fitted.privacy_unit == "person"
+        files = [Path(name).read_text() for name in ("plan.json", "r.json", "scores.json", "learned.json")]
+        told.append((*capsys.readouterr(), *files, str(fitted.privacy_report_)))
+        for name in ("m.skops", "learned.json"):
+            Path(name).unlink()
+    assert told[0] == told[1]
+    assert "number of persons 150; 90 for the fit" in told[0][0] and "number of persons 150; 60 for the scores" in told[0][0]
+    assert "On the test records of 60 persons" in told[0][0] and "column id: whose each record is" in told[0][-1]
+    assert not any("id-0" in text or "299" in text or '"id":' in text for text in told[0])
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    (
+        ("fit gaps.csv --schema facts.json --persons id", "persons has missing ids"),
+        ("fit visits.csv --schema facts.json --persons nobody", "has no column 'nobody'"),
+        ("fit visits.csv --schema facts.json --persons paid", "--persons paid names the column of --target"),
+        ("fit visits.csv --schema facts.json --persons id --test id=7", "--persons id names the column of --test"),
+        ("fit visits.csv --schema facts.json --persons id --test 0.001", "selects 0 of 20 persons"),
+        ("fit visits.csv --schema facts.json --persons id --estimator group_dro --groups fold", "protects single records"),
+        ('fit visits.csv --schema facts.json --set privacy_unit="person"', "privacy_unit is set by --persons"),
+        ("fit parts --schema facts.json --persons id", "--persons needs a table in memory"),
+        ("schema visits.csv --persons id", "--persons without --learn"),
+        ("plan --schema facts.json --persons id", "needs the number of persons"),
+        ("evaluate model.joblib visits.csv --trust", "expected --persons COLUMN"),
+    ),
+)
+def test_persons_that_make_no_sense_are_refused_before_the_fit(words, message, parts, capsys, monkeypatch):
+    table = people(40, np.random.default_rng(0)).assign(id=np.arange(40) // 2)
+    table.to_csv("visits.csv", index=False)
+    table.assign(id=np.where(table.index == 7, " ?", table["id"].astype(str))).to_csv("gaps.csv", index=False)
+    joblib.dump(DPLogisticRegression(privacy_unit="person"), "model.joblib")
+    monkeypatch.setattr(DPLogisticRegression._task_class, "run", lambda *given: pytest.fail("the fit began"))
+    own = {"fit": " --epsilon 1 --model m.skops", "plan": " --epsilon 1", "evaluate": " --epsilon 1", "schema": ""}
+    assert main((words + own[words.split()[0]]).split()) == 2
+    told = capsys.readouterr()
+    assert message in told.err and "40" not in told.out + told.err
