@@ -117,8 +117,7 @@ def evaluate(
         Whether nobody in the test records is in the training records, which the report then states.
     persons : array-like of shape (n_samples,), str or None, default=None
         Whose each test record is: an id per row, or the name of a column of X. Persons are protected then, each with all her
-        rows, and a row weighs one over their number. The model predicts for one person after the other. None protects single
-        rows.
+        rows, and a row weighs one over their number. None protects single rows.
     noise : {"auto", "laplace", "gaussian"}, default="auto"
         Kind of noise of the evaluation of a classifier. "auto" takes the one with less error at this budget, but Gaussian noise
         under an active ledger: together with a fit it costs less. Regressors have Gaussian noise.
@@ -167,7 +166,8 @@ def evaluate(
     Counts of all records are sums over the groups, whose noise grows with the root of the number of groups. Sizes of groups are
     not public.
 
-    **Intervals** cover the noise and the sampling of the test records, as if these were drawn independently. Shares have
+    **Intervals** cover the noise and the sampling of the test records, or of persons, as if these were drawn independently. With
+    persons they are wider than needed where the rows of a person differ, but for a mean of losses that is evaluated alone. Shares have
     Fieller's interval, the area under the ROC curve too, with the variance of DeLong et al. (1988) and at least half of that of
     Hanley and McNeil (1982). Values and intervals are clipped to the range of the metric; that of the log loss ends at 6.0025,
     the loss of a log-odds of 6. No value is given where an interval is wider than 0.5, or where the number of records of which a
@@ -246,7 +246,7 @@ def evaluate(
                 chosen = _chosen(metrics, CLASSIFICATION)
                 log_odds, labels = scores_of(model, X, y, group)
                 numbers, names = group_numbers(groups, group_labels, len(labels))
-                kind = kind_of_scores(chosen, len(names))
+                kind = kind_of_scores(chosen, len(names), unit)
                 records, classes = ScoredRecords(log_odds, labels, numbers), classes_of(model)
             records = records.of_persons(group)
             budget = budget_of(records.n_samples, epsilon, delta, adjacency, pure=True, unit=unit)
@@ -321,7 +321,7 @@ def plan_evaluation(
         names = tuple(metric.name for metric in _chosen(metrics, SEVERAL))
         kind: EvaluationKind = SeveralClasses(int(n_classes))
     else:
-        kind = kind_of_scores(_chosen(names, CLASSIFICATION), int(n_groups))
+        kind = kind_of_scores(_chosen(names, CLASSIFICATION), int(n_groups), privacy_unit)
     return kind.plan(int(n_samples), budget, noise).report(names)
 
 

@@ -117,7 +117,7 @@ def _of_classes(metric: ClassMetric) -> Callable[..., Metric]:
         if scores.shape != labels.shape:
             raise ValueError("y_true and y_score differ in length; expected a probability per label, or two.")
         found = run_evaluation(
-            kind_of_scores((metric,), 0),
+            kind_of_scores((metric,), 0, "record"),
             ScoredRecords(log_odds_of(scores), labels),
             (metric,),
             budget_of(len(labels), epsilon, delta, adjacency, pure=True),

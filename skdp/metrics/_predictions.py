@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any
 
@@ -17,6 +17,9 @@ from skdp.privacy.data.persons import Persons
 Predict = Callable[[Any], np.ndarray]
 # Numbers of which public records are made. A choice: most models take at least one of them, also those of logarithms and shares.
 MADE_UP = (0.0, 1.0, 0.5, -1.0, 100.0)
+# Persons of one table, and rows of a person that stand in the tables of others. Choices: tables large enough to predict quickly,
+# and few repeated rows.
+PERSONS, LAYERS = 2**14, 32
 
 
 def by_record(
@@ -35,7 +38,7 @@ def by_record(
     shape : tuple of int
         Shape of the predictions; its first entry is the number of records.
     persons : Persons or None, default=None
-        Whose the records are, if persons are protected. The model then predicts for each of them alone.
+        Whose the records are, if persons are protected.
 
     Returns
     -------
@@ -58,19 +61,46 @@ def by_record(
     predicted for at once, each in its place, with another record in place of those, in a table of the same storage. So no other
     record's prediction changes, not even in its last bit. Warnings of the model are suppressed.
 
-    Among persons, one with more rows moves those of others, and BLAS may give a row other bits at another place. So the rows of
-    each person are a table of their own, and those of a person for whom the model fails have no prediction.
+    Among persons, one with more rows would move those of others, and BLAS may give a row other bits at another place. So the
+    model predicts for one row of each of `PERSONS` persons at a time, which stands at the place of her number, and for a person
+    of more than `LAYERS` rows in a table of her own:
+
+    ::
+
+        rows a a a b c c  ->  a b c | a b c | a b c      (b has one row, which is repeated)
     """
     if _length(X) not in (None, shape[0]):
         raise ValueError(
             "X and y differ in length: there is not one prediction per target; expected one row per label, or per target."
         )
-    if persons is not None:
-        return _by_person(model, predict, X, shape, persons)
-    if type(model).__module__.startswith("skdp.estimators."):
+    if persons is None and type(model).__module__.startswith("skdp.estimators."):
         return quoting_no_data(X, lambda: predict(X)), np.zeros(shape[0], dtype=bool)
     X = quoting_no_data(X, X.compute) if is_dask(X) else X
     _refuse_public_facts(model, predict, X)
+    if persons is None:
+        return _predicted(predict, X, shape)
+    X, found, failed = X.tocsr() if sparse.issparse(X) else X, np.zeros(shape), np.zeros(shape[0], dtype=bool)
+    for places in _layers(persons):
+        answer, without = _predicted(predict, _taken(X, places), (places.size, *shape[1:]))
+        right = answer.shape == (places.size, *shape[1:])
+        found[places], failed[places] = (answer if right else 0.0), without | (not right)
+    return found, failed
+
+
+def _layers(persons: Persons) -> Iterator[np.ndarray]:
+    """Return the row numbers of tables in which no row's place depends on another person's rows; they hold each row."""
+    counts = np.bincount(persons.numbers, minlength=persons.n_persons)
+    starts = np.cumsum(counts) - counts
+    for first in range(0, persons.n_persons, PERSONS):
+        part = slice(first, first + PERSONS)
+        for layer in range(min(counts[part].max(), LAYERS)):
+            yield persons.order[starts[part] + layer % counts[part]]
+    for person in np.flatnonzero(counts > LAYERS):
+        yield persons.order[starts[person] : starts[person] + counts[person]]
+
+
+def _predicted(predict: Predict, X: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return what `by_record` does, for a table and for any model."""
     places, failed = np.arange(shape[0]), np.zeros(shape[0], dtype=bool)
     if (found := _tried(predict, _taken(X, places))) is None:  # of a copy, whose storage is that of the next one
         _find(predict, X, places, failed, shape[1:])
@@ -78,20 +108,6 @@ def by_record(
             return np.zeros(shape), failed
         found = _tried(predict, _taken(X, np.where(failed, np.argmin(failed), places)), scarce=True)
     return (np.zeros(shape), np.ones(shape[0], dtype=bool)) if found is None else (found, failed)
-
-
-def _by_person(model: Any, predict: Predict, X: Any, shape: tuple[int, ...], persons: Persons) -> tuple[np.ndarray, np.ndarray]:
-    """Return what `by_record` does, from a call of the model for each person."""
-    _refuse_public_facts(model, predict, X)
-    X = X.tocsr() if sparse.issparse(X) else X
-    found, failed = np.zeros(shape), np.zeros(shape[0], dtype=bool)
-    for places in np.split(persons.order, np.cumsum(np.bincount(persons.numbers))[:-1]):
-        answer = _tried(predict, _taken(X, places), places.size * math.prod(shape[1:]))
-        if answer is None:
-            failed[places] = True
-        else:
-            found[places] = answer.reshape(places.size, *shape[1:])
-    return found, failed
 
 
 def _refuse_public_facts(model: Any, predict: Predict, X: Any) -> None:

@@ -12,7 +12,7 @@ from scipy.special import logit, ndtr, ndtri
 
 from skdp.metrics._definition import ClassMetric
 from skdp.metrics._kind import Ask, EvaluationKind, EvaluationPlan
-from skdp.metrics._noisy_mean import NoisyMean
+from skdp.metrics._noisy_mean import STEPS, NoisyMean
 from skdp.metrics._noisy_table import NoisyMatrix, NoisyTable
 from skdp.metrics._windows import FIRST, SECOND, SHARE, edges_of, even_cuts, window
 from skdp.privacy.budget import Budget
@@ -34,9 +34,12 @@ class LossMean(EvaluationKind):
     ----------
     metric : ClassMetric
         A metric with a loss.
+    steps : int
+        Steps of the loss on each side of its middle; 1 if each record's is at one of its ends.
     """
 
     metric: ClassMetric
+    steps: int
 
     title = "the sum of one loss of the test records"
     reason = "the best one for one metric"
@@ -52,7 +55,7 @@ class LossMean(EvaluationKind):
         def scaled(log_odds: np.ndarray, labels: np.ndarray) -> np.ndarray:
             return np.asarray((2 * loss(log_odds, labels == 1) - low - high) / (high - low))
 
-        return LossSums(scaled, self.metric.steps, squared=self.metric.steps > 1)
+        return LossSums(scaled, self.steps, squared=self.steps > 1)
 
     def queries(self, laplace: bool) -> tuple[SumQuery, ...]:
         """Return the one query."""
@@ -68,7 +71,7 @@ class LossMean(EvaluationKind):
         return (high - low) / 2 * self._mean(np.zeros(2), plan).noise
 
     def _mean(self, answer: np.ndarray, plan: EvaluationPlan) -> NoisyMean:
-        return NoisyMean.from_sums(answer, plan.stds[0], plan.laplace, plan.n_samples, self.metric.limits, self.metric.steps)
+        return NoisyMean.from_sums(answer, plan.stds[0], plan.laplace, plan.n_samples, self.metric.limits, self.steps)
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,7 @@ def _coefficients(laplace: bool, size: int) -> np.ndarray:
     return np.eye(size) if laplace else tree(size)
 
 
-def kind_of_scores(metrics: Sequence[ClassMetric], n_groups: int) -> EvaluationKind:
+def kind_of_scores(metrics: Sequence[ClassMetric], n_groups: int, unit: str) -> EvaluationKind:
     """Return the smallest release from which some metrics follow.
 
     Parameters
@@ -204,6 +207,8 @@ def kind_of_scores(metrics: Sequence[ClassMetric], n_groups: int) -> EvaluationK
         The metrics.
     n_groups : int
         Number of groups; 0 without groups.
+    unit : {"record", "person"}
+        Whose loss a loss is: the mean of several rows may be anywhere between the ends.
 
     Returns
     -------
@@ -211,7 +216,7 @@ def kind_of_scores(metrics: Sequence[ClassMetric], n_groups: int) -> EvaluationK
         One sum for one metric that is a mean, counts for metrics of predicted classes, and a table for others.
     """
     if len(metrics) == 1 and metrics[0].loss is not None and not n_groups:
-        return LossMean(metrics[0])
+        return LossMean(metrics[0], metrics[0].steps if unit == "record" else STEPS)
     kind = ScoreTable if any(metric.needs_scores for metric in metrics) else ConfusionMatrix
     return kind(max(n_groups, 1))
 
@@ -239,7 +244,7 @@ def score_noise(metric: ClassMetric, n_samples: int, budget: Budget, rate: float
     float
         The standard deviation.
     """
-    kind = kind_of_scores((metric,), 0)
+    kind = kind_of_scores((metric,), 0, budget.unit)
     plan = kind.plan(n_samples, budget, "gaussian")
     if isinstance(kind, LossMean):
         return kind.metric_noise(plan)

@@ -402,7 +402,7 @@ def test_predictions_for_others_do_not_depend_on_the_number_of_rows_of_a_person(
     kind = LogisticRegression() if foreign else DPLogisticRegression(epsilon=9.0, data_norm=9.0)
     model, seen = kind.fit(shared, labels), []
     monkeypatch.setattr(ScoredRecords, "of_persons", lambda records, persons: seen.append(records.scores) or records)
-    for k in (1, 2, 3, 5):
+    for k in (1, 2, 3, 5, 40):
         rows, ids = np.vstack([np.ones((k, 50)), shared]), np.r_[np.zeros(k, dtype=int), np.arange(1, 701)]
         evaluate(model, rows, np.r_[np.ones(k, dtype=int), labels], metrics=["accuracy"], persons=ids, epsilon=9.0)
         np.testing.assert_array_equal(seen[-1][k:], seen[0][1:])

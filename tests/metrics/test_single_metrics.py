@@ -66,7 +66,7 @@ def test_a_release_is_as_large_as_its_metrics_need(names, queries, kind):
 @pytest.mark.parametrize("name", LOSSES)
 def test_one_metric_has_the_noise_that_its_sensitivity_needs(name, adjacency, kind):
     """In the units of a loss in [-1, 1]."""
-    seen, stated, loss = [], None, LossMean(CLASSIFICATION[name]).query.loss
+    seen, stated, loss = [], None, LossMean(CLASSIFICATION[name], 1).query.loss
     for seed in range(100):
         table = found((name,), seed=seed, epsilon=1.0, adjacency=adjacency, noise=kind).table
         X, y = records(2000, seed=seed)

@@ -469,7 +469,7 @@ def test_the_noise_that_is_stated_is_that_of_the_score(scoring):
     for seed in range(60):
         with reproducible_noise(seed):
             found = run_evaluation(
-                *(kind_of_scores((metric,), 0), ScoredRecords(log_odds, y), (metric,)),
+                *(kind_of_scores((metric,), 0, "record"), ScoredRecords(log_odds, y), (metric,)),
                 replace(plan.budget, epsilon=plan.epsilon_trial),
                 noise="gaussian",
                 level=0.95,

@@ -27,24 +27,24 @@ class ScoredRecords(PrivateData):
         Number of each record's public group.
     presence : ndarray of shape (n_rows,) or None, default=None
         Weight of each record, a multiple of 2**-22 in [0, 1]; 0 for a null record. None if all are 1.
-    n_persons : int or None, default=None
-        Public number of persons if rows are theirs; None if each row is a record.
+    persons : Persons or None, default=None
+        Whose the rows are; None if each row is a record.
     """
 
     scores: np.ndarray
     targets: np.ndarray
     groups: np.ndarray | None = None
     presence: np.ndarray | None = None
-    n_persons: int | None = None
+    persons: Persons | None = None
 
     def of_persons(self, persons: Persons | None) -> "ScoredRecords":
         """Return the same rows with the weights of persons; unchanged for None."""
-        return self if persons is None else replace(self, presence=persons.weights, n_persons=persons.n_persons)
+        return self if persons is None else replace(self, presence=persons.weights, persons=persons)
 
     @property
     def n_samples(self) -> int:  # type: ignore[override]
         """Number of records, or of persons, which is public."""
-        return len(self.targets) if self.n_persons is None else self.n_persons
+        return len(self.targets) if self.persons is None else self.persons.n_persons
 
     @property
     def summation_error(self) -> float:
@@ -120,6 +120,26 @@ class ScoredRecords(PrivateData):
             found = terms(block)
             total.add(found.sum(axis=1) if block.presence is None else found @ block.presence, block.n_samples)
         return total.total()
+
+    def means_of_persons(self, terms: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean of a function of the rows of each person, added in the order of her rows, and her weight.
+
+        Parameters
+        ----------
+        terms : callable
+            Maps scores and targets of rows to a number of each of them.
+
+        Returns
+        -------
+        means : ndarray of shape (n_persons,)
+            Weighted means; 0 for null persons.
+        presence : ndarray of shape (n_persons,)
+            1, or 0 for null persons.
+        """
+        assert self.persons is not None and self.presence is not None
+        weighted = terms(self.scores, self.targets) * self.presence, self.presence
+        means, presence = (np.bincount(self.persons.numbers, weights=of, minlength=self.n_samples) for of in weighted)
+        return means, presence
 
     def _block(self, part: slice) -> "ScoredRecords":
         arrays = (self.scores, self.targets, self.groups, self.presence)

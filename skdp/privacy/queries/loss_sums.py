@@ -66,9 +66,15 @@ class LossSums(SumQuery):
         return 2 * self.steps + 1 if adjacency == "replace_one" else 9 * self.steps // 8
 
     def partial(self, rows: ScoredRecords) -> np.ndarray:
-        """Return the un-noised sums, without null records."""
-        return rows.term_sum(self._terms)
+        """Return the un-noised sums, without null records. Of a person they have the mean loss of her rows, as of one record."""
+        if rows.persons is None:
+            return rows.term_sum(lambda records: self._integers(self._clipped(records.scores, records.targets)))
+        means, presence = rows.means_of_persons(self._clipped)
+        return np.asarray(self._integers(means) @ presence)
 
-    def _terms(self, records: ScoredRecords) -> np.ndarray:
-        z = np.rint(self.steps * np.clip(np.nan_to_num(self.loss(records.scores, records.targets)), -1.0, 1.0))
+    def _clipped(self, scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        return np.clip(np.nan_to_num(self.loss(scores, targets)), -1.0, 1.0)
+
+    def _integers(self, losses: np.ndarray) -> np.ndarray:
+        z = np.rint(self.steps * losses)
         return np.stack([z, np.floor(z**2 / (4 * self.steps)) - self.steps // 8])[: self.size]

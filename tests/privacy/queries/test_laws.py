@@ -208,7 +208,7 @@ class Scored:
 
     def data(self, query, records, storage="C", weights=None, persons=None):
         parts = (np.array(list(part)) for part in zip(*records, strict=True))
-        return ScoredRecords(*parts, presence=weights if persons is None else persons.weights)
+        return ScoredRecords(*parts, presence=weights).of_persons(persons)
 
     def usual(self, rng):
         scores, groups = rng.uniform(-1.2, 1.2, (N, 2)), rng.integers(3, size=N)
@@ -786,9 +786,9 @@ def test_no_person_moves_the_answer_further_than_the_sensitivity_of_a_record(cas
 
 @every_query
 def test_a_person_is_the_mean_of_her_rows(case, rng):
-    """The meat of persons is another sum, which has a test of its own."""
+    """The meat and the losses of persons are other sums, which have tests of their own."""
     records, sizes = case.kind.usual(rng), [1] * 10 + [2, 3, 7] + [1] * 5 + [13]
-    if isinstance(case.query, Meat | Minimum):
+    if isinstance(case.query, LossSums | Meat | Minimum):
         return
     group = persons_of(sizes)
     shares = np.repeat(1 / np.array(sizes), sizes)
@@ -810,6 +810,14 @@ def test_the_meat_of_persons_is_that_of_their_mean_gradients(rng):
     ]
     expected = sum(square(mean) for mean in means)
     np.testing.assert_allclose(case.answer(records, persons=persons_of(sizes)), expected, rtol=2e-6, atol=2e-6)
+
+
+def test_a_loss_of_a_person_is_the_mean_of_those_of_her_rows():
+    rows = ScoredRecords(np.array([0.5, -1.0, 0.25, 0.0, -0.5]), np.zeros(5)).of_persons(Persons(np.array([1, 0, 1, 1, 2]), 3))
+    means, query = np.array([-1.0, 0.25, -0.5]), LossSums(score_itself, 64, squared=True)
+    expected = [64 * means.sum(), (16 * means**2 - 8).sum()]
+    np.testing.assert_array_equal(query.partial(rows), expected)
+    np.testing.assert_array_equal(query.partial(rows.without([1])), np.subtract(expected, [-64, 8]))
 
 
 # ------------------------------------------------------------------ the numbers in it
