@@ -167,9 +167,9 @@ def evaluate(
     not public.
 
     **Intervals** cover the noise and the sampling of the test records, or of persons, as if these were drawn independently. With
-    persons they are wider than needed where the rows of a person differ, but for a mean of losses that is evaluated alone. Shares have
-    Fieller's interval, the area under the ROC curve too, with the variance of DeLong et al. (1988) and at least half of that of
-    Hanley and McNeil (1982). Values and intervals are clipped to the range of the metric; that of the log loss ends at 6.0025,
+    persons they are wider than needed where the rows of a person differ, but for a mean of losses that is evaluated alone. Shares
+    have Fieller's interval, the area under the ROC curve too, with the variance of DeLong et al. (1988) and at least half of that
+    of Hanley and McNeil (1982). Values and intervals are clipped to the range of the metric; that of the log loss ends at 6.0025,
     the loss of a log-odds of 6. No value is given where an interval is wider than 0.5, or where the number of records of which a
     metric is a share is below 5 standard deviations of its noise. Log loss and Brier score count log-odds beyond 6 as 6. They,
     the area under the curve and the average precision are extrapolated to ranges of no width. The average precision has an
