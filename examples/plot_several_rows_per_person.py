@@ -9,8 +9,8 @@ less. This example compares four ways to protect each patient with all visits, o
 # %%
 # A table of visits
 # -----------------
-# Visits of a patient are alike: half of the variance of each feature, and of what is not explained, is the patient's. Most patients
-# have one or two visits, and few have many: up to K.
+# Visits of a patient are alike: half of the variance of each feature, and of what is not explained, is the patient's. Most
+# patients have one or two visits, and few have many: up to K.
 
 import warnings
 
@@ -46,8 +46,8 @@ def table_of_visits(n_patients, most, rng):
 # - ``privacy_unit="person"``: all visits are used, and a visit of a patient with k visits counts 1 / k.
 # - One visit per patient, drawn at random; a row is a patient then.
 # - The mean of the visits of each patient, and the label of most of them.
-# - A smaller budget for each row: K rows at epsilon / K are protected with epsilon. Their delta is K e :sup:`epsilon` times that of
-#   a row.
+# - A smaller budget for each row: K rows at epsilon / K are protected with epsilon. Their delta is K e :sup:`epsilon` times that
+#   of a row.
 #
 # The last line of the figure, rows alone, protects a patient with K visits K times less.
 
@@ -102,8 +102,8 @@ with reproducible_noise(0), warnings.catch_warnings():
 # %%
 # The picture
 # -----------
-# The noise of a fit of persons does not depend on K, and no number of rows has to be chosen. With an epsilon for each row, the model
-# is useless for long histories.
+# The noise of a fit of persons does not depend on K, and no number of rows has to be chosen. With an epsilon for each row, the
+# model is useless for long histories.
 
 figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
 for (kind, (colour, line)), of_kind in zip(KINDS.items(), found.T, strict=True):
