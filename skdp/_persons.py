@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._data_validation import len_of
-from skdp._scikit_learn.callers import protects_persons
-from skdp._table_types import is_lazy
+from skdp._table_types import as_table, is_lazy
 from skdp._validation import shown
 from skdp.privacy.budget import unit_of
 from skdp.privacy.data.persons import Persons
@@ -72,6 +71,20 @@ def taken_persons(unit: Any, kind: str, X: Any, y: Any, ids: Any) -> tuple[Any, 
     return X, persons
 
 
+def planned_persons(unit: Any, kind: str, n_samples: Any, persons: Any) -> tuple[Any, int | None]:
+    """Return the first argument of a plan without a column of ids, and the number of persons of a table; None without one."""
+    if persons is None:
+        if unit_of(unit) == "person" and not isinstance(n_samples, (Integral, tuple)):
+            raise ValueError(
+                "plan of a table with privacy_unit='person' without persons; expected plan(X, persons=ids), or "
+                "plan(n_persons, n_features)."
+            )
+        return n_samples, None
+    n_samples, group = taken_persons(unit, kind, as_table(n_samples), None, persons)
+    assert group is not None
+    return n_samples, group.n_persons
+
+
 def persons_of(ids: Any) -> Persons:
     """Return the persons of rows with these ids; raise TypeError or ValueError for ids that do not tell the persons."""
     try:
@@ -123,9 +136,3 @@ def without_number(n_rows: int | None) -> Iterator[None]:
     else:
         return
     raise failure
-
-
-def refuse_persons(estimator: Any, doing: str) -> None:
-    """Raise ValueError if an estimator, or one inside it, protects persons where only single rows are handled."""
-    if protects_persons(estimator):
-        raise ValueError(f"privacy_unit='person': {doing} handles single rows, which may be of one person; expected 'record'.")

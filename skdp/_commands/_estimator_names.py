@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp._commands._raw import RawTable
-from skdp._persons import protects_persons
+from skdp._scikit_learn.callers import protects_persons
 from skdp.estimators import (
     DPAdditiveClassifier,
     DPAdditiveRegressor,

@@ -24,7 +24,7 @@ from skdp._commands._records import (
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
 from skdp._files._tables import TextFormat, no_column
-from skdp._persons import protects_persons
+from skdp._scikit_learn.callers import protects_persons
 
 NEW_RECORDS = (
     "Scores are for records that the model was not fitted to: those of its fit give scores that are too good, and spend a second "

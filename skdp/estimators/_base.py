@@ -4,7 +4,7 @@ import math
 from abc import ABC
 from collections.abc import Iterable
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import read_unlabelled
-from skdp._persons import taken_persons, without_number
+from skdp._persons import planned_persons, taken_persons, without_number
 from skdp._progress import CallbackSupportMixin
 from skdp._scikit_learn.callers import check_splits
 from skdp._scikit_learn.copies import BoundToLedgers
@@ -27,7 +27,6 @@ from skdp.estimators._prepared_rows import named_columns_of, prepared
 from skdp.estimators._task import Choice, Task, taken_weights
 from skdp.estimators._two_stages import first_stage
 from skdp.estimators._unsupported import REFUSED, refuse, refuse_fit_arguments
-from skdp.privacy.budget import unit_of
 from skdp.privacy.errors import warn
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
@@ -235,16 +234,8 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
     def _planned_units(self, n_samples: Any, persons: Any) -> tuple[Any, Any]:
         """Return the task of a planned fit, and the shape or the table without a column of ids."""
         task = self._task()
-        if persons is None:
-            if unit_of(task.privacy_unit) == "person" and not isinstance(n_samples, (Integral, tuple)):
-                raise ValueError(
-                    "plan of a table with privacy_unit='person' without persons; expected plan(X, persons=ids), or "
-                    "plan(n_persons, n_features)."
-                )
-            return task, n_samples
-        n_samples, group = taken_persons(task.privacy_unit, task.kind, as_table(n_samples), None, persons)
-        assert group is not None
-        return task.replaced(n_persons=group.n_persons), n_samples
+        n_samples, n_persons = planned_persons(task.privacy_unit, task.kind, n_samples, persons)
+        return task.replaced(n_persons=n_persons), n_samples
 
     def _planned(
         self, task: Any, n_samples: Any, n_features: int | None, n_classes: int | None, extra_of: Any = None

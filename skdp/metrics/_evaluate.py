@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docstrings import fill_docstring, quoted
 from skdp._label_types import classes_of
-from skdp._persons import protects_persons, taken_persons, without_number
+from skdp._persons import taken_persons, without_number
+from skdp._scikit_learn.callers import protects_persons
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table
 from skdp._validation import check_truth, shown

@@ -81,7 +81,7 @@ def by_record(
         return _predicted(predict, X, shape)
     X, found, failed = X.tocsr() if sparse.issparse(X) else X, np.zeros(shape), np.zeros(shape[0], dtype=bool)
     for places in _layers(persons):
-        answer, without = _predicted(predict, _taken(X, places), (places.size, *shape[1:]))
+        answer, without = _predicted(predict, taken(X, places), (places.size, *shape[1:]))
         right = answer.shape == (places.size, *shape[1:])
         found[places], failed[places] = (answer if right else 0.0), without | (not right)
     return found, failed
@@ -102,11 +102,11 @@ def _layers(persons: Persons) -> Iterator[np.ndarray]:
 def _predicted(predict: Predict, X: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Return what `by_record` does, for a table and for any model."""
     places, failed = np.arange(shape[0]), np.zeros(shape[0], dtype=bool)
-    if (found := _tried(predict, _taken(X, places))) is None:  # of a copy, whose storage is that of the next one
+    if (found := _tried(predict, taken(X, places))) is None:  # of a copy, whose storage is that of the next one
         _find(predict, X, places, failed, shape[1:])
         if failed.all():
             return np.zeros(shape), failed
-        found = _tried(predict, _taken(X, np.where(failed, np.argmin(failed), places)), scarce=True)
+        found = _tried(predict, taken(X, np.where(failed, np.argmin(failed), places)), scarce=True)
     return (np.zeros(shape), np.ones(shape[0], dtype=bool)) if found is None else (found, failed)
 
 
@@ -181,14 +181,14 @@ def _length(X: Any) -> int | None:
 def _find(predict: Predict, X: Any, places: np.ndarray, failed: np.ndarray, of_one: tuple[int, ...]) -> None:
     """Mark the records for which the model raises an error, by halves of a table for which it raises one."""
     for half in np.array_split(places, 2):
-        if half.size and _tried(predict, _taken(X, half), half.size * math.prod(of_one)) is None:
+        if half.size and _tried(predict, taken(X, half), half.size * math.prod(of_one)) is None:
             if half.size == 1:
                 failed[half] = True
             else:
                 _find(predict, X, half, failed, of_one)
 
 
-def _taken(X: Any, places: np.ndarray) -> Any:
+def taken(X: Any, places: np.ndarray) -> Any:
     """Return some records of a table."""
     if isinstance(X, (list, tuple)):
         return [X[place] for place in places]

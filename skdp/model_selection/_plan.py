@@ -12,7 +12,7 @@ from skdp.privacy.accounting.random_stopping import stopping_epsilon, stopping_m
 from skdp.privacy.budget import Budget
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.release_plan import Cost
-from skdp.privacy.report.statement import ONE_PERSON, OTHER_FITS, PrivacyReport, PrivacySpent, ReleaseLine
+from skdp.privacy.report.statement import OTHER_FITS, PrivacyReport, PrivacySpent, ReleaseLine, assumed_of
 
 COMPOSITION, STOPPING = "composition", "random_stopping"
 REFIT = 0.5  # share of the squared Gaussian-DP parameter that a refit gets: half, by the design note of private metrics
@@ -45,7 +45,7 @@ class SearchPlan:
     mean_trials : float
         Mean number of trials.
     n_train, n_validation : int
-        Numbers of records that trials are fitted and scored on.
+        Numbers of records, or of persons, that trials are fitted and scored on.
     refit : bool
         Whether the chosen candidate is fitted once more, on all records.
     mu_trial, mu_refit : float
@@ -119,6 +119,9 @@ class SearchPlan:
         each :math:`\mu`-GDP is :math:`\mu`-GDP, and k trials are :math:`\sqrt k\mu`-GDP, also if each depends on the results of
         earlier ones.
 
+        *Persons.* The numbers of the persons are permuted, from 0 to N - 1. A neighbour has other rows for one number, so that
+        neighbours differ in one person of one part, and the parts have the same numbers of persons.
+
         *Composition.* With a refit on all records, :math:`k\mu^2 + \mu_r^2` is the square of the parameter of the budget. The
         choice is post-processing of released scores.
 
@@ -142,6 +145,11 @@ class SearchPlan:
         return plan
 
     @property
+    def n_units(self) -> int:
+        """Number of records, or of persons."""
+        return self.n_train + self.n_validation
+
+    @property
     def epsilon_trial(self) -> float:
         """Epsilon of the fit, and of the score, of one trial."""
         return self._epsilon(self.mu_trial)
@@ -157,7 +165,9 @@ class SearchPlan:
         secret = "" if self.mechanism == COMPOSITION else " in the mean, of which the best one is released"
         words = f"a fit and a score, each at epsilon {self.epsilon_trial:.4g}{secret}"
         trial = ReleaseLine("Trial", "Search", round(self.mean_trials), None, None, 0.0, 1.0, words)
-        again = ReleaseLine("Refit", "Search", 1, None, None, 0.0, 1.0, f"on all records, at epsilon {self.epsilon_refit:.4g}")
+        again = ReleaseLine(
+            "Refit", "Search", 1, None, None, 0.0, 1.0, f"on all {self._units}, at epsilon {self.epsilon_refit:.4g}"
+        )
         lines = (trial, again) if self.refit else (trial,)
         if self.mechanism == COMPOSITION:
             mu = math.hypot(math.sqrt(self.n_candidates) * self.mu_trial, self.mu_refit)
@@ -187,7 +197,7 @@ class SearchPlan:
         if self.score_noise >= UNCLEAR:
             found.append(
                 f"The noise of a score, {self._of_score}, has a standard deviation of {self.score_noise:.2g}: the search chooses "
-                "nearly at random. Use more records, a larger epsilon or fewer candidates"
+                f"nearly at random. Use more {self._units}, a larger epsilon or fewer candidates"
             )
         return tuple(found)
 
@@ -196,6 +206,10 @@ class SearchPlan:
         """What the noise of a score is stated for."""
         simulated = "" if self._score.loss is not None else f" of {USUAL_AUC:g} with classes of equal size"
         return f"{self._score.title}{simulated}"
+
+    @property
+    def _units(self) -> str:
+        return f"{self.budget.unit}s"
 
     @property
     def _score(self) -> ClassMetric:
@@ -249,17 +263,18 @@ class SearchPlan:
             reproducible_noise=reproducible,
             noise_size=f"{self.score_noise:.2g} ({self._of_score}) in the score of one trial",
             public={
-                "n_samples": self.n_train + self.n_validation,
+                self.budget.number: self.n_units,
                 "n_train": self.n_train,
                 "n_validation": self.n_validation,
                 "parameters": parameters,
             },
             assumptions=(
-                "records are assigned to the two parts by a random permutation; their order does not depend on their values",
+                f"{self._units} are assigned to the two parts by a random permutation; their order does not depend on their "
+                "values",
                 "y has two labels, and both occur in the part for fits, unless the estimator has classes",
                 "time and memory of the search, which depend on the number of trials, are not seen by others",
                 OTHER_FITS,
-                ONE_PERSON,
+                *assumed_of(self.budget.unit),
             ),
         )
 
@@ -271,22 +286,22 @@ class SearchPlan:
         # an area has a variance of at most 1/4 over the smaller class
         low, high = self._score.limits if has_loss else (0.0, math.sqrt(2))
         sampling = (high - low) / 2 / math.sqrt(self.n_validation)
-        rare = "" if has_loss else f" ({self._score_noise(RARE):.2g} with {RARE:.0%} of the records in one class)"
+        rare = "" if has_loss else f" ({self._score_noise(RARE):.2g} with {RARE:.0%} of the {self._units} in one class)"
         final = (
-            f"a refit on all records at epsilon {self.epsilon_refit:.3g}"
+            f"a refit on all {self._units} at epsilon {self.epsilon_refit:.3g}"
             if self.refit
-            else f"the chosen trial's, fitted on {self.n_train} records at epsilon {self.epsilon_trial:.3g}"
+            else f"the chosen trial's, fitted on {self.n_train} {self._units} at epsilon {self.epsilon_trial:.3g}"
         )
         lines = [
             f"Search     {self.n_candidates} candidates, {self.mechanism}: {TITLES[self.mechanism]}",
             f"Budget     epsilon {self.budget.epsilon:.4g}, delta {self.budget.delta:.3g} ({self.budget.adjacency}) for all",
             f"Trials     {self.mean_trials:g}{' in the mean' if self.mechanism == STOPPING else ''}; each has {share:.0%} of the "
             f"signal-to-noise ratio of a fit with the whole budget (epsilon {self.epsilon_trial:.3g})",
-            f"Scores     on {self.n_validation} records: noise of {self.score_noise:.2g}{rare} and up to {sampling:.2g} of "
+            f"Scores     on {self.n_validation} {self._units}: noise of {self.score_noise:.2g}{rare} and up to {sampling:.2g} of "
             f"sampling error in the {self._of_score} (standard deviations)",
             f"Model      {final}",
             f"Instead    one fit with fixed parameters would have epsilon {self.budget.epsilon:.4g} and all "
-            f"{self.n_train + self.n_validation} records",
+            f"{self.n_units} {self._units}",
         ]
         doubts = list(self.doubts)
         if self.same_kind:

@@ -9,16 +9,18 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone, is_regressor
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import ParameterGrid, ParameterSampler, train_test_split
+from sklearn.utils import check_consistent_length
 from sklearn.utils import check_random_state as generator_of
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data_validation import quoting_no_data
 from skdp._docstrings import complete_docstring, fill_docstring, quoted
-from skdp._persons import refuse_persons
+from skdp._persons import planned_persons, taken_persons, without_number
 from skdp._scikit_learn.callers import BAGS, is_one, join, one_run, parameters_of, warn_outside
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table, is_lazy
@@ -28,8 +30,10 @@ from skdp.inspection import check_pipeline
 from skdp.metrics._evaluate import evaluate
 from skdp.metrics._kind import FEWEST
 from skdp.metrics._metrics import CLASSIFICATION
+from skdp.metrics._predictions import taken
 from skdp.model_selection._plan import COMPOSITION, STOPPING, SearchPlan
-from skdp.privacy.budget import Budget
+from skdp.privacy.budget import Budget, unit_of
+from skdp.privacy.data.persons import Persons
 from skdp.privacy.errors import DivergedError, LowSignalWarning, silently, warn
 from skdp.privacy.ledger.charging import gaussian_mu_of, pay, prepaid, scheduled
 from skdp.privacy.noise.source import NoiseSource
@@ -38,6 +42,7 @@ from skdp.privacy.release_plan import noise_stated
 SCORES = {metric.scorer: metric for metric in CLASSIFICATION.values() if metric.searchable}  # by scikit-learn's names
 RFE = ("RFE",)  # it fits until few features are left
 OWN = ("epsilon", "delta", "adjacency")  # parameters of candidates that the search sets
+Part = tuple[Any, Any, Any]  # X, y, and the number of the person of each row; None if records are protected
 FEWEST_TRIALS = 5  # mean number; then no trial is run in less than one of 148 searches
 
 
@@ -57,7 +62,8 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
     ----------
     estimator : estimator
         A private classifier of two classes with ``predict_proba``, or a pipeline with exactly one such step. The search sets its
-        ``epsilon``, ``delta`` and ``adjacency``.
+        ``epsilon``, ``delta`` and ``adjacency``. With ``privacy_unit="person"`` the search protects persons: it divides them, not
+        their rows, and its numbers of records are numbers of persons.
     scoring : str, default="roc_auc"
         One of {scores}.
         Score by which candidates are compared, released with noise.
@@ -120,13 +126,16 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
     def _candidates(self, seed: int) -> list[dict[str, Any]]:
         """Return the parameters of all candidates, from public facts."""
 
-    def plan(self, n_samples: Any) -> SearchPlan:
+    def plan(self, n_samples: Any, *, persons: Any = None) -> SearchPlan:
         """Return the cost of a search on a table, compared with a fit with fixed parameters.
 
         Parameters
         ----------
         n_samples : int, tuple of int or table
             Number of records; or the shape (n_samples, n_features); or a table, of which only the shape is read.
+        persons : array-like of shape (n_samples,), str or None, default=None
+            Whose each row of a given table is, if persons are protected, as for `fit`; without a table, ``n_samples`` is the
+            number of persons.
 
         Returns
         -------
@@ -138,14 +147,15 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         TypeError, ValueError
             As `fit` does for parameters.
         """
-        shape = read_shape(n_samples, None)
         self._check_parameters()
         candidates = self._candidates(0)
-        return self._plan(candidates, [self._candidate(candidate) for candidate in candidates], shape.n_samples)
+        models = [self._candidate(candidate) for candidate in candidates]
+        n_samples, n_persons = planned_persons(_unit_of(models), type(self).__name__, n_samples, persons)
+        return self._plan(candidates, models, n_persons or read_shape(n_samples, None).n_samples)
 
     @one_run()
     @silently
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X: Any, y: Any, *, persons: Any = None) -> Any:
         """Search for the best candidate, and keep its model.
 
         Everything is charged once, before the first fit.
@@ -156,6 +166,9 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
             Training records.
         y : array-like of shape (n_samples,)
             Labels of two classes.
+        persons : array-like of shape (n_samples,), str or None, default=None
+            Whose each row is, for candidates with ``privacy_unit="person"``: an id per row, integers or texts, or the name of a
+            column of a data frame. All rows of a person are in one part.
 
         Returns
         -------
@@ -173,18 +186,21 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
             If an active ledger has too little left.
         """
         self._check_parameters()
-        refuse_persons(self.estimator, type(self).__name__)
         X = as_table(X)
-        labels = self._checked_labels(X, y)
         noise = NoiseSource(self.random_state)
         seed = self._seed(noise)
         candidates = self._candidates(seed)
         models = [self._candidate(candidate) for candidate in candidates]
-        plan = self._plan(candidates, models, len(labels))
+        X, group = taken_persons(_unit_of(models), type(self).__name__, X, y, persons)
+        del persons
+        with without_number(None if group is None else len(group.numbers)):
+            n_rows = self._checked_length(X, y)
+        plan = self._plan(candidates, models, n_rows if group is None else group.n_persons)
         for doubt in plan.doubts:
             warn(f"{doubt}.", LowSignalWarning)
-        parts = train_test_split(X, y, test_size=plan.n_validation, random_state=seed)
-        bound = self._refusals(plan, models, parts, X, y)
+        parts = _divided(plan, X, y, group, seed)
+        whole = X, y, None if group is None else group.numbers
+        bound = self._refusals(plan, models, parts[0], whole)
         given = {name: shown(value) for name, value in self.get_params(deep=False).items() if name != "random_state"}
         parameters = noise_stated(given, noise)
         pay(plan.spending(type(self).__name__, parameters), bound)
@@ -194,8 +210,8 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
                 attributes = self._searched(plan, candidates, models, parts, noise)
             if plan.refit:
                 model = self._candidate(attributes["best_params_"], plan.epsilon_refit, plan.budget)
-                with prepaid(plan.mu_refit, plan.budget.adjacency):
-                    attributes["best_estimator_"] = model.fit(X, y)
+                with prepaid(plan.mu_refit, plan.budget.adjacency, plan.budget.unit):
+                    attributes["best_estimator_"] = _fitted(model, *whole)
         report = plan.report(type(self).__name__, parameters, planned=False, reproducible=not noise.secure)
         self._commit({**attributes, "plan_": plan, "privacy_report_": report, "privacy_spent_": report.spent})
         return self
@@ -203,6 +219,11 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
     def _check_parameters(self) -> None:
         if not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "get_params")) or isinstance(self.estimator, type):
             raise TypeError(f"estimator={shown(self.estimator)}; expected a private classifier, or a pipeline that ends in one.")
+        if is_regressor(self.estimator):
+            raise TypeError(
+                f"{type(self).__name__} scores the probabilities of two classes, and {type(self.estimator).__name__} predicts "
+                "numbers; expected a classifier. The defaults of regressors need no search."
+            )
         for name, values in (
             ("scoring", tuple(SCORES)),
             ("mechanism", ("auto", COMPOSITION, STOPPING)),
@@ -215,19 +236,15 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         check_number("validation_size", self.validation_size, above=0.0, below=1.0)
         check_random_state(self.random_state)
 
-    def _checked_labels(self, X: Any, y: Any) -> np.ndarray:
-        """Return y; refuse regressors, tables in partitions, and more than two labels."""
-        if not isinstance(self.estimator, type) and is_regressor(self.estimator):
-            raise TypeError(
-                f"{type(self).__name__} scores the probabilities of two classes, and {type(self.estimator).__name__} predicts "
-                "numbers; expected a classifier. The defaults of regressors need no search."
-            )
+    def _checked_length(self, X: Any, y: Any) -> int:
+        """Return the number of labels; refuse tables in partitions, and more than two labels."""
         if is_lazy(X):
             raise TypeError("A search needs a table in memory; expected an array, a sparse matrix or a data frame.")
         labels = quoting_no_data(y, lambda: column_or_1d(y))
         if len(quoting_no_data(y, lambda: np.unique(labels))) > 2:
             raise ValueError("y has more than two labels; expected two, as scores are those of two classes.")
-        return labels
+        check_consistent_length(X, labels)
+        return len(labels)
 
     def _seed(self, noise: NoiseSource) -> int:
         """Return the seed of what is public: the division of the records, and drawn candidates."""
@@ -237,13 +254,14 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         return int.from_bytes(read(4), "little")
 
     def _plan(self, candidates: list[dict[str, Any]], models: list[Any], n_samples: int) -> SearchPlan:
-        budget = Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples)
+        budget = Budget.from_parameters(self.epsilon, self.delta, self.adjacency, n_samples, _unit_of(models))
         if budget.delta == 0:
             raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
         n_validation = round(self.validation_size * n_samples)
         if n_validation < FEWEST or n_samples - n_validation < 2:
             raise ValueError(
-                f"validation_size={self.validation_size!r} leaves {n_validation} records for scores; expected at least {FEWEST}."
+                f"validation_size={self.validation_size!r} leaves {n_validation} {budget.unit}s for scores; expected at least "
+                f"{FEWEST}."
             )
         kinds = {type(_spender(model)[1]) for model in models}
         sizes = n_samples - n_validation, n_validation
@@ -269,13 +287,19 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
             model.set_params(**{f"{prefix}{name}": value for name, value in own.items()})
         return model
 
-    def _refusals(self, plan: SearchPlan, models: list[Any], parts: list[Any], X: Any, y: Any) -> list[tuple[str, str]]:
+    def _refusals(self, plan: SearchPlan, models: list[Any], of_fits: Part, whole: Part) -> list[tuple[str, str]]:
         """Run every fit up to its charge, so that errors come before the search is charged; return the bound ledgers."""
         bound = list(self._ledgers)
         for model in models:
             prefix, spender = _spender(model)
             if (classes := spender._task().label_set()) is not None and len(classes) != 2:
                 raise ValueError(f"A candidate has {len(classes)} classes; expected two, as scores are those of two classes.")
+            holders = [part for place, part in _parts(model).items() if place != prefix and prefix.startswith(place)]
+            if plan.budget.unit == "person" and not all(is_one(part, "Pipeline") for part in holders):
+                raise TypeError(
+                    f"privacy_unit='person' in a {type(model).__name__}, which does not pass persons on; expected the private "
+                    "classifier, or a pipeline that ends in it."
+                )
             if any(getattr(part, "_skl_callbacks", None) for part in _parts(model).values()):
                 raise TypeError(
                     "A candidate, or a part of it, has callbacks, which would get models that are secret, and their number. "
@@ -287,16 +311,16 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
             again.set_params(**{f"{prefix}epsilon": plan.epsilon_refit or plan.epsilon_trial}, **rest)
             if plan.budget.private:
                 _check_steps(model)
-            spent, of_fit = scheduled(partial(model.fit, parts[0], parts[2]))
+            spent, of_fit = scheduled(partial(_fitted, model, *of_fits))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the same as before
-                scheduled(partial(again.fit, X, y))
+                scheduled(partial(_fitted, again, *whole))
             bound += of_fit
             gaussian_mu_of(spent)
         return list(dict.fromkeys(bound))
 
     def _searched(
-        self, plan: SearchPlan, candidates: list[dict[str, Any]], models: list[Any], parts: list[Any], noise: NoiseSource
+        self, plan: SearchPlan, candidates: list[dict[str, Any]], models: list[Any], parts: list[Part], noise: NoiseSource
     ) -> dict[str, Any]:
         """Run the trials; return the released results."""
         if plan.mechanism == COMPOSITION:
@@ -326,17 +350,17 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
             "cv_results_": _table([candidates[index] for index in kept], np.array(released)),
         }
 
-    def _trial(self, candidate: dict[str, Any], plan: SearchPlan, parts: list[Any]) -> tuple[float, Any]:
+    def _trial(self, candidate: dict[str, Any], plan: SearchPlan, parts: list[Part]) -> tuple[float, Any]:
         """Return the private score and the model of one candidate; minus infinity and None for one whose fit diverges."""
-        X_train, X_test, y_train, y_test = parts
+        of_fits, (X_test, y_test, persons) = parts
         model = self._candidate(candidate, plan.epsilon_trial, plan.budget)
         metric = SCORES[self.scoring]
         try:
-            with prepaid(plan.mu_trial, plan.budget.adjacency):
-                model.fit(X_train, y_train)
+            with prepaid(plan.mu_trial, plan.budget.adjacency, plan.budget.unit):
+                _fitted(model, *of_fits)
         except (DivergedError, ArithmeticError, ValueError):  # from releases: these records passed all checks before the charge
             return -np.inf, None
-        with prepaid(plan.mu_trial, plan.budget.adjacency):  # which no record lets fail
+        with prepaid(plan.mu_trial, plan.budget.adjacency, plan.budget.unit):  # which no record lets fail
             found = evaluate(
                 model,
                 X_test,
@@ -346,6 +370,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
                 delta=plan.budget.delta,
                 adjacency=plan.budget.adjacency,
                 noise="gaussian",
+                persons=persons,
             )
         score = metric.sign * metric.interval(found.table, found.level)[0]
         return (score, model) if np.isfinite(score) else (-np.inf, None)
@@ -639,6 +664,31 @@ def _spender(model: Any) -> tuple[str, Any]:
             f"{len(found)} steps of {type(model).__name__} spend a budget; expected exactly one, a private classifier of skdp."
         )
     return found[0]
+
+
+def _unit_of(models: list[Any]) -> str:
+    """Return what all candidates protect; raise ValueError if some protect persons, and others records."""
+    units = {unit_of(getattr(_spender(model)[1], "privacy_unit", "record")) for model in models}
+    if len(units) > 1:
+        raise ValueError("Some candidates protect records, and others persons; expected one privacy_unit for all.")
+    return units.pop()
+
+
+def _divided(plan: SearchPlan, X: Any, y: Any, group: Persons | None, seed: int) -> list[Part]:
+    """Return the part for fits and the part for scores. All rows of a person are in one, which her number alone decides."""
+    parts = []
+    for units in train_test_split(np.arange(plan.n_units), test_size=plan.n_validation, random_state=seed):
+        places = units if group is None else np.flatnonzero(np.isin(group.numbers, units))
+        parts.append((taken(X, places), taken(y, places), None if group is None else group.numbers[places]))
+    return parts
+
+
+def _fitted(model: Any, X: Any, y: Any, persons: Any) -> Any:
+    """Fit a candidate; pipelines pass the persons on to the step that spends the budget."""
+    if persons is None:
+        return model.fit(X, y)
+    with config_context(enable_metadata_routing=False):  # then a step needs no request for an argument that names it
+        return model.fit(X, y, **{f"{_spender(model)[0]}persons": persons})
 
 
 @contextmanager

@@ -51,7 +51,6 @@ from skdp._persons import persons_of
 from skdp.data import npy
 from skdp.metrics import evaluate, plan_evaluation
 from skdp.minimax import GroupDROSaddle
-from skdp.model_selection import DPGridSearchCV
 from skdp.preprocessing import LearnedSchema
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.scored_records import ScoredRecords
@@ -277,13 +276,11 @@ def test_public_sizes_of_groups_are_refused():
         DPMinimax(saddle, privacy_unit="person").fit(X, LABELS.astype(float), persons=WHO)
 
 
-def test_tables_in_partitions_and_searches_are_refused(tmp_path):
+def test_tables_in_partitions_are_refused(tmp_path):
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", LABELS)
     with pytest.raises(TypeError, match="would tell the number of rows"):
         DPLogisticRegression(privacy_unit="person", **BOUNDS).fit(npy(tmp_path / "x.npy", tmp_path / "y.npy"), None, persons=WHO)
-    with pytest.raises(ValueError, match="handles single rows"):
-        DPGridSearchCV(make_pipeline(DPLogisticRegression(privacy_unit="person")), {}).fit(X, LABELS)
 
 
 def test_what_a_foreign_query_adds_is_not_known():

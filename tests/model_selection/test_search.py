@@ -20,7 +20,7 @@ from sklearn.feature_selection import RFE
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import FixedThresholdClassifier, train_test_split
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -157,8 +157,9 @@ def test_what_is_paid_in_advance_is_one_part_of_this_thread():
         with pytest.raises(PrivacyAccountingError):
             pay(spending)
         assert len(ledger.entries) == 1
-    with prepaid(1.0, "zero_out"), pytest.raises(PrivacyAccountingError):
-        pay(spending)
+    for other in (("zero_out",), ("replace_one", "person")):
+        with prepaid(1.0, *other), pytest.raises(PrivacyAccountingError):
+            pay(spending)
     with pytest.raises(PrivacyAccountingError, match="without a charge"):
         charging.scheduled(lambda: None)
 
@@ -597,6 +598,110 @@ def test_warnings_of_a_search_are_at_the_line_that_called_it():
     with pytest.warns(WeakPrivacyWarning) as caught:
         DPGridSearchCV(MODEL, GRID, epsilon=50.0, random_state=0).fit(*records())
     assert {warning.filename for warning in caught} == {__file__}
+
+
+OF_PERSONS = clone(MODEL).set_params(privacy_unit="person")
+WHO = np.repeat(np.arange(400), np.tile([1, 2, 3, 4], 100))
+
+
+def rows_of_persons(extra=0, cell=0.5):
+    """Return X, y and persons; ``extra`` rows, and another value in all, of person 7. Cells of others name their rows."""
+    X, y = records(len(WHO))
+    X = np.column_stack([X, np.arange(len(WHO)) / len(WHO)])
+    X[WHO == 7] = cell
+    at = np.full(extra, 20)
+    return np.insert(X, at, cell, axis=0), np.insert(y, at, 1), np.insert(WHO, at, 7)
+
+
+def of_persons(extra=0, cell=0.5, **given):
+    X, y, who = rows_of_persons(extra, cell)
+    search = DPGridSearchCV(OF_PERSONS, {"alpha": [1e-2, 1e-1]}, random_state=0, validation_size=0.3, **given)
+    with reproducible_noise(0), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(X, y, persons=[f"id-{person:03d}" for person in who])
+    return search, [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize("mechanism", BOTH)
+def test_a_person_with_other_rows_and_the_same_answers_leaves_the_same_search(mechanism, monkeypatch):
+    """Also the same parts of the others: she is in one part, whatever rows she has. No id, and no number of rows, is left."""
+    answers, parts, ask, fit = [], [], Oracle.ask, _search._fitted
+    monkeypatch.setattr(Oracle, "ask", lambda oracle, query: (answers.append(ask(oracle, query)), answers[-1])[1])
+
+    def kept(model, X, y, persons):
+        parts.append((set(persons), sorted(X[persons != 7, -1])))
+        return fit(model, X, y, persons)
+
+    def scored(model, X, y, persons, **given):
+        parts.append((set(persons), sorted(X[persons != 7, -1])))
+        return evaluate(model, X, y, persons=persons, **given)
+
+    evaluate = _search.evaluate
+    monkeypatch.setattr(_search, "_fitted", kept)
+    monkeypatch.setattr(_search, "evaluate", scored)
+    first, warned = of_persons(mechanism=mechanism)
+    replies, seen = iter(list(answers)), list(parts)
+    monkeypatch.setattr(Oracle, "ask", lambda oracle, query: (ask(oracle, query), next(replies))[1])
+    del parts[:]
+    second, again = of_persons(300, cell=-0.9, mechanism=mechanism)
+    assert pickle.dumps(first) == pickle.dumps(second) and warned == again and seen == parts
+    assert {len(persons) for persons, _ in seen} == {280, 120, 400}
+    fits, scores = ({frozenset(persons) for persons, _ in seen if len(persons) == size} for size in (280, 120))
+    assert len(fits) == len(scores) == 1 and not fits.pop() & scores.pop()
+    texts = f"{first.privacy_report_} {first.plan_} {warned}"
+    assert b"id-" not in pickle.dumps(first) and "id-" not in texts and "1000" not in texts
+    assert first.privacy_report_.public["n_persons"] == 400 and "person: 400 persons" in texts
+
+
+def test_a_search_of_persons_of_one_row_is_one_of_records():
+    X, y = records(600)
+    found = []
+    for model, given in ((MODEL, {}), (OF_PERSONS, {"persons": np.arange(600)[::-1] - 300})):
+        order = slice(None, None, -1) if given else slice(None)  # ids number the persons
+        with reproducible_noise(0), PrivacyLedger(epsilon=2, delta=1e-4) as ledger:
+            search = DPGridSearchCV(model, {"alpha": [1e-2, 1e-1]}, random_state=0, epsilon=2.0)
+            found.append(search.fit(X[order], y[order], **given))
+        assert [entry.spending.unit for entry in ledger.entries] == [model.privacy_unit]
+    np.testing.assert_allclose(found[0].best_estimator_.coef_, found[1].best_estimator_.coef_, rtol=1e-9)
+    np.testing.assert_allclose(*(search.cv_results_["mean_test_score"] for search in found), rtol=1e-9)
+
+
+def test_persons_reach_the_step_that_spends(asked):
+    X, y, who = rows_of_persons()
+    table = pd.DataFrame(X, columns=list("abc")).assign(patient=who)
+    model = make_pipeline(FunctionTransformer(), make_pipeline(OF_PERSONS))
+    for routing in (False, True):
+        with sklearn.config_context(enable_metadata_routing=routing), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            search = DPGridSearchCV(model, {}, refit=False).fit(table, y, persons="patient")
+    assert {n for n, _ in asked} == {320, 80} and list(search.best_estimator_[-1][-1].feature_names_in_) == list("abc")
+    plans = search.plan(400), search.plan((400, 3)), search.plan(table, persons="patient"), search.plan(X, persons=who)
+    assert len({str(plan) for plan in plans}) == 1 and "on 80 persons" in str(plans[0])
+
+
+@pytest.mark.parametrize(
+    "model, grid, change, message",
+    (
+        (OF_PERSONS, {}, {"persons": None}, "without persons"),
+        (MODEL, {}, {}, "privacy_unit='record', which protects single rows"),
+        (OF_PERSONS, {"privacy_unit": ["record", "person"]}, {}, "Some candidates protect records, and others persons"),
+        (FixedThresholdClassifier(OF_PERSONS), {}, {}, "FixedThresholdClassifier, which does not pass persons on"),
+        (OF_PERSONS, {}, {"y": np.zeros(999)}, "different lengths"),
+        (OF_PERSONS, {}, {"y": np.zeros((1000, 2))}, "shape \\(n_rows, 2\\)"),
+        (OF_PERSONS, {}, {"persons": [None] * 1000}, "missing ids"),
+        (OF_PERSONS, {}, {"persons": np.arange(1000) // 100}, "leaves 2 persons for scores"),
+    ),
+)
+def test_searches_of_persons_refuse_what_they_cannot_do(model, grid, change, message):
+    X, y, who = rows_of_persons()
+    with PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger, pytest.raises((TypeError, ValueError), match=message) as caught:
+        DPGridSearchCV(model, grid).fit(**{"X": X, "y": y, "persons": who} | change)
+    assert not ledger.entries and "1000" not in str(caught.value)
+
+
+def test_a_plan_of_a_table_of_persons_needs_them():
+    with pytest.raises(ValueError, match=r"expected plan\(X, persons=ids\)"):
+        DPGridSearchCV(OF_PERSONS, GRID).plan(rows_of_persons()[0])
 
 
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")

@@ -109,7 +109,7 @@ def tokens_along() -> tuple[tuple[str, str], ...]:
 
 
 @contextmanager
-def prepaid(mu: float, adjacency: str) -> Iterator[None]:
+def prepaid(mu: float, adjacency: str, unit: str = "record") -> Iterator[None]:
     """Admit one fit or evaluation, which was charged as a part of a larger whole, up to a Gaussian-DP parameter.
 
     Parameters
@@ -118,6 +118,8 @@ def prepaid(mu: float, adjacency: str) -> Iterator[None]:
         Largest Gaussian-DP parameter of the part.
     adjacency : {"replace_one", "zero_out"}
         Which tables are neighbours.
+    unit : {"record", "person"}, default="record"
+        What is protected.
 
     Raises
     ------
@@ -127,7 +129,8 @@ def prepaid(mu: float, adjacency: str) -> Iterator[None]:
     parts = [mu]
 
     def take(spending: Spending, bound: Bound) -> None:
-        if not parts or spending.adjacency != adjacency or not gaussian_mu_of(spending) <= parts.pop() * (1 + ROUNDING):
+        other = (spending.adjacency, spending.unit) != (adjacency, unit)
+        if not parts or other or not gaussian_mu_of(spending) <= parts.pop() * (1 + ROUNDING):
             raise PrivacyAccountingError("A part of a search would spend more than was charged for it; nothing was released.")
 
     token = _instead.set(take)
