@@ -45,17 +45,9 @@ def taken_persons(unit: Any, kind: str, X: Any, y: Any, ids: Any) -> tuple[Any, 
     TypeError, ValueError
         If ids and unit contradict each other, or ids do not tell the persons. No message quotes an id or the number of rows.
     """
-    if unit_of(unit) == "record":
-        if ids is not None:
-            raise TypeError(
-                "persons is given with privacy_unit='record', which protects single rows; expected privacy_unit='person'."
-            )
-        return X, None
+    check_given(unit, ids, "fit(X, y, persons=ids)", f"{kind}.set_fit_request")
     if ids is None:
-        raise ValueError(
-            "privacy_unit='person' without persons; expected fit(X, y, persons=ids) with one id per row. Searches and "
-            f"cross-validation pass ids on if metadata routing is on and {kind}.set_fit_request(persons='groups') asks for them."
-        )
+        return X, None
     if is_lazy(X):
         raise TypeError(
             "privacy_unit='person' with a table in partitions, whose lengths would tell the number of rows; expected a table in "
@@ -69,6 +61,19 @@ def taken_persons(unit: Any, kind: str, X: Any, y: Any, ids: Any) -> tuple[Any, 
     if any(len_of(part) != len(persons.numbers) for part in (X, y) if part is not None):
         raise ValueError(f"X, y and persons have different lengths; {EXPECTED}.")
     return X, persons
+
+
+def check_given(unit: Any, ids: Any, call: str, request: str) -> None:
+    """Raise TypeError or ValueError if ids of persons are given where records are protected, or are missing."""
+    if unit_of(unit) == "record" and ids is not None:
+        raise TypeError(
+            "persons is given with privacy_unit='record', which protects single rows; expected privacy_unit='person'."
+        )
+    if unit_of(unit) == "person" and ids is None:
+        raise ValueError(
+            f"privacy_unit='person' without persons; expected {call} with one id per row. Searches and cross-validation pass ids "
+            f"on if metadata routing is on and {request}(persons='groups') asks for them."
+        )
 
 
 def planned_persons(unit: Any, kind: str, n_samples: Any, persons: Any) -> tuple[Any, int | None]:

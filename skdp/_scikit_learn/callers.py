@@ -130,10 +130,11 @@ def protects_persons(estimator: Any) -> bool:
     )
 
 
-def check_splits(estimator: Any) -> None:
-    """Warn of splits of rows once more at the fit: a search may have set ``privacy_unit="person"`` after the copy."""
+def check_splits() -> None:
+    """Warn of splits of rows at a fit or a score of persons: a search may have set ``privacy_unit="person"`` after the copy."""
     for frame, name, owner in callers():
         _warn_of_rows(name, owner, _splitter(frame, owner))
+        _warn_of_groups(frame, name)
 
 
 def _splitter(frame: FrameType, owner: Any) -> Any:
@@ -152,6 +153,28 @@ def _warn_of_rows(name: str, owner: Any, cv: Any) -> None:
             "of persons. Use a search or a cross-validation with cv=GroupKFold(5, shuffle=True), and the persons as groups; "
             f"{UNCOVERED}"
         )
+
+
+def _warn_of_groups(frame: FrameType, name: str) -> None:
+    """Warn if a function or a search splits by other groups than the persons; which array is given is a fact of the call."""
+    given = frame.f_locals.get("params")
+    if not isinstance(given, dict):
+        return
+    groups = given.get("groups", frame.f_locals.get("groups"))
+    others = [value for key, value in given.items() if key.split("__")[-1] == "persons" and value is not None]
+    if groups is not None and not all(_is_same(groups, value) for value in others):
+        warn_outside(
+            f"{name} splits by groups that are another array than persons: rows of a person may be in several folds, so that "
+            "folds depend on those of others. Give one array as groups, and pass it on with set_fit_request(persons='groups') "
+            f"and set_score_request(persons='groups'); {UNCOVERED}"
+        )
+
+
+def _is_same(array: Any, other: Any) -> bool:
+    """Return whether two arrays, or columns, are one in memory; no value is read."""
+    arrays = [part.to_numpy() if hasattr(part, "to_numpy") else part for part in (array, other)]
+    first, second = (getattr(part, "__array_interface__", {}).get("data", id(part)) for part in arrays)
+    return array is other or bool(first == second)
 
 
 def learned_around(owner: Any) -> Iterator[tuple[str, str]]:

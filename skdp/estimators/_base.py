@@ -166,7 +166,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         X, group = taken_persons(task.privacy_unit, task.kind, as_table(X), y, persons)
         n_rows = None
         if group is not None:
-            check_splits(self)
+            check_splits()
             task, n_rows = task.replaced(n_persons=group.n_persons), len(group.numbers)
             inputs["persons"] = [group]
         del persons, group

@@ -3,13 +3,19 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sklearn import get_config
+from sklearn.utils.metadata_routing import MetadataRequest
+
 from skdp._docstrings import fill_docstring, quoted
+from skdp._persons import check_given
+from skdp._scikit_learn.callers import check_splits
 from skdp._validation import shown
 from skdp.metrics._definition import ErrorMetric
 from skdp.metrics._error_kind import check_bounds, refuse_bounds
 from skdp.metrics._evaluate import evaluate
 from skdp.metrics._kind import FEWEST, budget_of
 from skdp.metrics._metrics import METRICS
+from skdp.privacy.budget import unit_of
 from skdp.privacy.ledger.active import active, carried
 from skdp.privacy.ledger.charging import along
 
@@ -30,6 +36,8 @@ class DPScorer:
         Which tables of records are neighbours.
     error_bound, target_bounds : float or None, and tuple of float or None
         Public bounds of the scores of regressors.
+    privacy_unit : {"record", "person"}
+        What is protected.
     random_state : int, Generator, RandomState or None
         Seed of the noise inside `skdp.testing.reproducible_noise`.
     """
@@ -40,7 +48,46 @@ class DPScorer:
     adjacency: str
     error_bound: float | None = None
     target_bounds: tuple[float, float] | None = None
+    privacy_unit: str = "record"
     random_state: Any = None
+
+    def set_score_request(self, *, persons: bool | str | None) -> "DPScorer":
+        """State by which name scikit-learn passes the ids of persons on, as scorers of scikit-learn do for sample weights.
+
+        Parameters
+        ----------
+        persons : bool, str or None
+            True for their own name, or another one, such as "groups", which splitters get, too. False passes none on; None, the
+            default, raises an error if some are given.
+
+        Returns
+        -------
+        DPScorer
+            The scorer itself.
+
+        Raises
+        ------
+        RuntimeError
+            If metadata routing is off, as it is by default.
+        """
+        if not get_config()["enable_metadata_routing"]:
+            raise RuntimeError(
+                "set_score_request needs metadata routing; expected sklearn.set_config(enable_metadata_routing=True) before."
+            )
+        vars(self)["_persons"] = persons
+        return self
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Return what scikit-learn passes on to the scorer.
+
+        Returns
+        -------
+        MetadataRequest
+            The request for persons.
+        """
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="persons", alias=vars(self).get("_persons"))
+        return request
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickles, with the active ledgers: a worker process charges them."""
@@ -55,10 +102,10 @@ class DPScorer:
             vars(self)["_ledgers"] = tuple(token for token in state["_ledgers"] if token not in paying)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "DPScorer":
-        """Return the scorer itself: it never changes, and stays in the process."""
+        """Return the scorer itself, which stays in the process."""
         return self
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+    def __call__(self, estimator: Any, X: Any, y: Any, *, persons: Any = None) -> float:
         """Charge the active ledgers, and those that were active where the scorer was pickled, and return the private score.
 
         Parameters
@@ -69,6 +116,8 @@ class DPScorer:
             Records.
         y : array-like of shape (n_samples,)
             Their labels or targets.
+        persons : array-like of shape (n_samples,), str or None, default=None
+            Whose each record is, with ``privacy_unit="person"``.
 
         Returns
         -------
@@ -76,6 +125,9 @@ class DPScorer:
             The score, larger is better; nan if its interval is too wide for one.
         """
         metric = SCORERS[self.scoring]
+        check_given(self.privacy_unit, persons, "scorer(model, X, y, persons=ids)", "set_score_request")
+        if persons is not None:
+            check_splits()
         with along(vars(self).get("_ledgers")):
             found = evaluate(
                 estimator,
@@ -86,6 +138,7 @@ class DPScorer:
                 adjacency=self.adjacency,
                 error_bound=self.error_bound,
                 target_bounds=self.target_bounds,
+                persons=persons,
                 random_state=self.random_state,
             )
         return metric.sign * found[metric.name].value
@@ -100,6 +153,7 @@ def dp_scorer(
     adjacency: str = "replace_one",
     error_bound: float | None = None,
     target_bounds: tuple[float, float] | None = None,
+    privacy_unit: str = "record",
     random_state: Any = None,
 ) -> DPScorer:
     """Make a scorer with differential privacy, called as ``scorer(model, X, y)``.
@@ -121,6 +175,9 @@ def dp_scorer(
         Absolute errors of a regressor beyond this public number count as this number. None finds a bound within the budget.
     target_bounds : tuple of float or None, default=None
         Public range of the targets of a regressor, to which they are clipped. "r2" needs it.
+    privacy_unit : {"record", "person"}, default="record"
+        What is protected: a single row, or all rows of a person. With "person" the scorer is called with ``persons=ids``;
+        scikit-learn passes them on if metadata routing is on and ``scorer.set_score_request(persons="groups")`` asks for them.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
 
@@ -166,10 +223,10 @@ def dp_scorer(
     """
     if scoring not in SCORERS:
         raise ValueError(f"scoring={shown(scoring)}; expected one of {', '.join(SCORERS)}.")
-    budget_of(FEWEST, epsilon, delta, adjacency)
+    budget_of(FEWEST, epsilon, delta, adjacency, unit=unit_of(privacy_unit))
     metric = SCORERS[scoring]
     if isinstance(metric, ErrorMetric):
         check_bounds(error_bound, target_bounds, (metric,))
     else:
         refuse_bounds(error_bound, target_bounds)
-    return DPScorer(scoring, epsilon, delta, adjacency, error_bound, target_bounds, random_state)
+    return DPScorer(scoring, epsilon, delta, adjacency, error_bound, target_bounds, privacy_unit, random_state)

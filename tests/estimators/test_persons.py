@@ -13,6 +13,7 @@ import sklearn
 from seeded import fitted
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401 - of HalvingGridSearchCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
@@ -49,7 +50,7 @@ from skdp import (
 )
 from skdp._persons import persons_of
 from skdp.data import npy
-from skdp.metrics import evaluate, plan_evaluation
+from skdp.metrics import dp_scorer, evaluate, plan_evaluation
 from skdp.minimax import GroupDROSaddle
 from skdp.preprocessing import LearnedSchema
 from skdp.privacy.budget import Budget
@@ -454,6 +455,61 @@ def test_searches_and_curves_that_cut_rows_are_outside_the_guarantee():
             search = GridSearchCV(model, {"alpha": [0.01, 0.1]}, cv=cv, error_score="raise")
             with pytest.raises(skdp.BudgetExceededError, match="DPLogisticRegression would spend"):  # a fit, not the search
                 search.fit(X, LABELS, **given)
+
+
+def test_groups_that_are_another_array_than_persons_are_outside_the_guarantee():
+    """Only whether it is the same array is looked at: equal ids in another one warn, too."""
+    model, cv = DPLogisticRegression(privacy_unit="person", **BOUNDS), GroupShuffleSplit(2, random_state=0)
+    table = pd.DataFrame({"who": WHO})
+    for persons, warned in ((table["who"], False), (WHO.copy(), True)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            params = {"persons": persons}
+            cross_validate(model, X, LABELS, groups=table["who"], params=params, cv=cv, error_score="raise")
+            search = GridSearchCV(model, {"alpha": [0.1]}, cv=cv, error_score="raise")
+            search.fit(X, LABELS, groups=table["who"], **params)
+        texts = [str(warning.message) for warning in caught]
+        assert [name for name in ("cross_validate", "GridSearchCV") if any(name in text for text in texts)] == (
+            ["cross_validate", "GridSearchCV"] if warned else []
+        )
+
+
+def test_scorers_take_persons_as_scikit_learn_routes_them():
+    model = DPLogisticRegression(privacy_unit="person", **BOUNDS)
+    cv = GroupShuffleSplit(2, test_size=100, random_state=0)
+    scorer = dp_scorer("accuracy", epsilon=9.0, privacy_unit="person")
+    with PrivacyLedger(epsilon=30.0, delta=1e-2) as ledger, sklearn.config_context(enable_metadata_routing=True):
+        routed = model.set_fit_request(persons="groups")
+        with pytest.raises(UnsetMetadataPassedError, match="persons"):
+            cross_validate(routed, X, LABELS, params={"persons": WHO, "groups": WHO}, cv=cv, scoring=scorer)
+        assert not ledger.entries
+        scorer.set_score_request(persons="groups")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", OutsideGuaranteeWarning)
+            given = {"params": {"groups": WHO}, "cv": cv, "error_score": "raise"}
+            found = cross_validate(routed, X, LABELS, scoring={"a": scorer, "b": "accuracy"}, **given)
+            search = GridSearchCV(routed, {"alpha": [0.1]}, cv=cv, scoring=pickle.loads(pickle.dumps(scorer)), refit=False)
+            search.fit(X, LABELS, groups=WHO)
+    assert np.abs(found["test_a"] - found["test_b"]).max() < 0.3 and search.best_score_ > 0.5
+    scores = [entry.spending for entry in ledger.entries if entry.spending.estimator == "evaluate"]
+    assert len(scores) == 4 and {spending.unit for spending in scores} == {"person"}
+    assert all(spending.delta == 1e-4 for spending in scores)  # of 100 persons
+
+
+def test_scorers_without_routing_say_what_is_missing():
+    model = fitted(DPLogisticRegression(privacy_unit="person", **BOUNDS), X, LABELS, persons=WHO)
+    with pytest.raises(ValueError, match=r"expected scorer\(model, X, y, persons=ids\).*set_score_request\(persons='groups'\)"):
+        dp_scorer("accuracy", privacy_unit="person")(model, X, LABELS)
+    with pytest.raises(TypeError, match="expected privacy_unit='person'"):
+        dp_scorer("accuracy")(model, X, LABELS, persons=WHO)
+    with pytest.raises(RuntimeError, match="enable_metadata_routing=True"):
+        dp_scorer("accuracy").set_score_request(persons="groups")
+    with pytest.raises(ValueError, match="privacy_unit='household'"):
+        dp_scorer("accuracy", privacy_unit="household")
+    sums = LogisticRegression().fit(X, LABELS)
+    with sklearn.config_context(enable_metadata_routing=True), pytest.warns(OutsideGuaranteeWarning, match="not persons"):
+        scorer = dp_scorer("accuracy", epsilon=9.0, privacy_unit="person").set_score_request(persons=True)
+        cross_validate(sums, X, LABELS, params={"persons": WHO}, cv=KFold(2), scoring=scorer, error_score="raise")
 
 
 @pytest.mark.parametrize("cv", (KFold(2), 2, GroupKFold(2)), ids=str)
