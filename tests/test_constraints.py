@@ -50,6 +50,7 @@ def corners(constraint, p):
     return [constraint.linear_minimizer(direction) for direction in directions]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraint", SETS, ids=repr)
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(VECTORS)

@@ -119,6 +119,7 @@ def test_a_forbidden_import_is_seen(unit, source):
     assert list(violations(PACKAGE / unit, source))
 
 
+@pytest.mark.slow
 def test_import_is_light():
     """Nothing heavy is imported before it is used, by the package or by all its public names."""
     heavy = ("skdp.audit", "matplotlib", "dp_accounting", "sklearn.linear_model", "sklearn.datasets", "sklearn.compose", "skops")

@@ -126,6 +126,7 @@ def test_categories_of_a_frame_are_not_in_the_message():
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_class_weights_follow_the_classes():
     for classes, y, weights in (
         (["0", "1"], CODES, {"1": 3.0}),

@@ -389,6 +389,7 @@ def test_what_any_fit_leaves_can_be_saved(kind, folder, monkeypatch):
     assert len(found) > 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", (DPLogisticRegression, DPLinearRegression))
 @pytest.mark.filterwarnings("ignore")
 def test_a_fit_for_inference_is_saved(kind, folder):

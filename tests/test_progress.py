@@ -61,6 +61,7 @@ def test_a_long_fit_shows_a_bar_on_a_terminal(verbose, terminal, seconds, shown,
         assert not states[-1].strip() and len(states[-1]) >= len(states[-2])
 
 
+@pytest.mark.slow
 def test_trials_of_a_search_show_no_bar(monkeypatch):
     """Their number is secret."""
     monkeypatch.setattr(_progress.sys, "stderr", written := Terminal())
@@ -153,6 +154,7 @@ def test_callbacks_of_an_estimator_that_chooses_another_one(kind, given, form, r
     assert not [w for w in recwarn if "callback" in str(w.message)]
 
 
+@pytest.mark.slow
 @needs_callbacks
 @pytest.mark.parametrize("kind, given", CHOOSERS)
 def test_a_pipeline_hands_callbacks_on_to_an_estimator_that_chooses(kind, given):
@@ -165,6 +167,7 @@ def test_a_pipeline_hands_callbacks_on_to_an_estimator_that_chooses(kind, given)
     assert pipeline[-1] is model
 
 
+@pytest.mark.slow
 @needs_callbacks
 @pytest.mark.parametrize("kind, given", CHOOSERS)
 def test_progress_bar_of_an_estimator_that_chooses_ends_with_the_fit(kind, given, capsys):

@@ -117,6 +117,7 @@ def test_a_seed_fixes_the_result_whatever_the_processes(result):
         assert not np.isin(other.scores[view], result.scores[view]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("random_state", (None, 0))
 def test_without_a_seed_of_its_own_the_noise_is_secure(random_state):
     """Whatever the estimator has."""
@@ -124,6 +125,7 @@ def test_without_a_seed_of_its_own_the_noise_is_secure(random_state):
     assert np.unique([first, second]).size == 80
 
 
+@pytest.mark.slow
 def test_runs_with_the_canary_have_larger_scores(result):
     for without, canary in result.scores.values():
         assert canary.mean() > without.mean()
@@ -138,6 +140,7 @@ def test_the_result_is_pickled_and_written(result):
     assert (result.epsilon, result.delta, result.adjacency, result.solver) == (4.0, 1e-5, "replace_one", "gd")
 
 
+@pytest.mark.slow
 def test_the_verdict_follows_from_the_bounds(result):
     assert result.consistent
     assert str(result).startswith("No violation found")
@@ -165,6 +168,7 @@ def test_the_estimator_is_left_alone(capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_progress_is_about_ten_lines(capsys):
     audit(estimator(), X, Y, n_runs=40, random_state=0, verbose=1)
     lines = capsys.readouterr().out.splitlines()
@@ -181,6 +185,7 @@ def test_a_warning_is_given_once(n_jobs):
     assert {warning.filename for warning in caught} == {__file__}
 
 
+@pytest.mark.slow
 def test_the_definition_alone_proves_less(result):
     plain = audit(estimator(), X, Y, n_runs=200, random_state=3, method="clopper-pearson")
     assert {bound.method for bound in plain.bounds} == {"clopper-pearson"}
@@ -199,6 +204,7 @@ def test_labels_may_be_anything_that_fit_takes(labels):
     assert np.isfinite(found.scores["final"]).all()
 
 
+@pytest.mark.slow
 def test_an_audit_that_could_prove_nothing_says_so(result):
     assert all(bound.provable > bound.epsilon for bound in result.bounds)
     few = audit(estimator(), X, Y, n_runs=20, method="clopper-pearson", random_state=0)

@@ -174,6 +174,7 @@ def test_histograms_of_columns_stay_below_the_claim_and_their_twins_do_not(name,
     assert min(record["bound"] for record in records) > 1
 
 
+@pytest.mark.slow
 def test_the_table_is_written_and_a_twin_that_is_not_caught_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(benchmarks.audit, "AUDITED", {"gd": AUDITED["gd"]})
     with pytest.raises(SystemExit, match="wrong side of the claim"):  # 20 runs catch nothing

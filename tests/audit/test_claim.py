@@ -123,6 +123,7 @@ def test_the_method_is_the_strongest_that_holds():
     assert claim(TILTED).method == "proof"
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("method", ("gaussian", "clopper-pearson"))
@@ -135,6 +136,7 @@ def test_bounds_exceed_the_truth_as_seldom_as_stated(adjacency, method, rng):
         assert np.median([bound.epsilon for bound in bounds]) > 2
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("rate", (0.2, 0.7))

@@ -83,6 +83,7 @@ def test_a_warning_is_given_once():
     assert len(caught) == 1
 
 
+@pytest.mark.slow
 def test_a_seed_fixes_the_result():
     assert audited("replace_one", 1).to_dict() == audited("replace_one", 1).to_dict()
     assert audited("replace_one", 1, n_guesses=100).n_guesses == 100

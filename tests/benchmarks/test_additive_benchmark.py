@@ -137,6 +137,7 @@ def test_what_is_written(tmp_path, rng, monkeypatch, task):
     assert (tmp_path / "additive.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_time_is_taken_of_all_records(rng, monkeypatch):
     case = made_up(rng)
     monkeypatch.setattr(additive.Case, "of", lambda name: case)

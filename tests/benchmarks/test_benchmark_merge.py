@@ -44,6 +44,7 @@ def merged(tmp_path, *names):
     return json.loads((tmp_path / "all" / "accuracy.json").read_text()), (tmp_path / "all" / "accuracy.md").read_text()
 
 
+@pytest.mark.slow
 def test_every_cell_is_there_once_and_the_later_run_wins(runs, tmp_path):
     results, _ = merged(tmp_path, "first", "more", "again")
     cells = [(record["method"], record["epsilon"], record["repeats"]) for record in results["records"]]

@@ -142,6 +142,7 @@ def test_missing_file_is_an_error_of_the_command_line(monkeypatch, tmp_path, cap
     assert "SKDP_DATA" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_private_methods_get_what_was_asked(made_up, tmp_path):
     words = ("--tables", "tiny", "--methods", "counting", "--epsilons", "3,0.5", "--repeats", "2")
     results, _ = run(tmp_path, *words, "--adjacency", "zero_out")
@@ -157,6 +158,7 @@ def test_private_methods_get_what_was_asked(made_up, tmp_path):
     assert {fit[2] for fit in Counting.fitted} == {"replace_one", "zero_out"}
 
 
+@pytest.mark.slow
 def test_noise_is_reproducible_unless_it_is_to_be_secure(made_up, tmp_path):
     words = ("--tables", "tiny", "--methods", "skdp", "--epsilons", "1", "--repeats", "2", "--adjacency", "zero_out")
     seeded, again = (run(tmp_path, *words)[0] for _ in range(2))
@@ -173,6 +175,7 @@ def scores_of(results):
     return [[record[score] for score in SCORES[record["task"]]] for record in results["records"]]
 
 
+@pytest.mark.slow
 def test_tuned_method_shows_what_is_best_on_the_test_set(made_up, tmp_path):
     words = ("--tables", "tiny", "--methods", "tuned*", "--epsilons", "1", "--repeats", "3", "--adjacency", "zero_out")
     (record,) = run(tmp_path, *words)[0]["records"]
@@ -191,6 +194,7 @@ def test_delta_has_a_floor(made_up, monkeypatch, tmp_path):
     assert {delta for _, delta, *_ in Counting.fitted} == {1e-11}
 
 
+@pytest.mark.slow
 def test_scores_are_quartiles_of_the_repeats(made_up, tmp_path):
     words = ("--tables", "tiny", "--methods", "counting,constant", "--adjacency", "zero_out", "--epsilons", "1", "--repeats", "6")
     private, constant = run(tmp_path, *words)[0]["records"]
@@ -204,6 +208,7 @@ def test_scores_are_quartiles_of_the_repeats(made_up, tmp_path):
     assert constant["accuracy"] == constant["auc"] == [0.5, 0.5, 0.5]
 
 
+@pytest.mark.slow
 def test_markdown_has_the_quartiles_of_the_json(made_up, tmp_path):
     words = ("--tables", "tiny,numbers", "--methods", "counting,tuned*,sklearn,halving", "--epsilons", "0.5,3", "--repeats", "2")
     results, text = run(tmp_path, *words)
@@ -220,6 +225,7 @@ def test_markdown_has_the_quartiles_of_the_json(made_up, tmp_path):
     assert (tmp_path / "accuracy_numbers.png").exists() and not (tmp_path / "accuracy.png").exists()
 
 
+@pytest.mark.slow
 def test_markdown_compares_ours_with_the_best_of_the_others(made_up, monkeypatch, tmp_path):
     monkeypatch.setitem(METHODS, "worse", Method("counts", {"classification": (partial(Counting, more=5),)}))
     words = ("--tables", "tiny", "--methods", "skdp,counting,worse,sklearn", "--epsilons", "100", "--repeats", "1")
@@ -284,6 +290,7 @@ def test_our_methods_spend_what_was_asked(name, made_up):
     assert model.solver == (name[5:] or "auto")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dp-gd*", "dp-sgd*"])
 def test_tuned_peers_differ_in_their_parameters_and_spend_the_same(name):
     models = [build(0.5, 1e-9, "zero_out", 3) for build in METHODS[name].builds["classification"]]

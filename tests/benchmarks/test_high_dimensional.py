@@ -61,6 +61,7 @@ def test_no_coefficients_in_the_ball_are_better_than_the_gap_allows(name, ball):
     assert all(mean_loss(product(table.X, other), table.y, table.task) >= found - gap - 1e-6 for other in others)
 
 
+@pytest.mark.slow
 def test_minimum_has_known_values():
     """A ball that holds the best coefficients of all; and orthogonal columns, where projecting is minimising."""
     table = draw_table("signs", 600, 40)
@@ -135,6 +136,7 @@ def test_powers_leave_out_what_is_no_better_than_nothing():
     assert all(math.isnan(power) for power in powers(lines, "b"))
 
 
+@pytest.mark.slow
 def test_the_reference_of_a_solver_is_the_least_loss_of_its_own_set():
     """Without noise "gd" comes as close as the gap to it, in either ball."""
     place = wide.Place("signs", 300, 80)

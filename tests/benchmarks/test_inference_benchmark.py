@@ -49,6 +49,7 @@ def test_a_run_writes_what_it_measures(tmp_path):
     assert "| linear | independent | 3 | 3 |" in (tmp_path / "inference.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_true_hypothesis_is_tested_and_intervals_are_compared_with_the_truth():
     """Wrong truths are not held."""
     about = {"family": "logistic", "design": "independent", "d": 3, "epsilon": 3.0}

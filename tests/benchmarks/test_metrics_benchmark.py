@@ -11,6 +11,7 @@ from benchmarks import metrics
 from benchmarks.__main__ import main
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scores, rate", (("good", 0.5), ("squeezed", 0.1)))
 def test_true_metrics_are_those_of_many_records(scores, rate):
     distance, factor = metrics.SCORES[scores]

@@ -14,6 +14,7 @@ from benchmarks.tables import data_directory
 FRAME = pd.DataFrame({"x": np.arange(1000.0), "word": ["a", "b"] * 500})
 
 
+@pytest.mark.slow
 def test_changes_keep_records_and_change_what_they_say():
     names = {}
     for name, change in {**raw_frames.CHANGES, **raw_frames.TYPES}.items():

@@ -66,6 +66,7 @@ def refused(capsys, code):
     return shown.err
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("name, labels", EVERY)
 def test_every_estimator_is_fitted_saved_and_predicts(name, labels, capsys):
@@ -121,6 +122,7 @@ def test_a_model_that_its_file_cannot_hold_is_refused_before_the_charge(capsys, 
     assert not ledger.entries and not Path("model.skops").exists()
 
 
+@pytest.mark.slow
 def test_the_target_chooses_the_estimator():
     for schema, kind in (("labels.json", "DPTabularClassifier"), ("numbers.json", "DPTabularRegressor")):
         assert fit(schema=schema) == 0
@@ -133,6 +135,7 @@ def test_a_class_may_be_named_too():
     assert type(load_model("model.skops")[-1]).__name__ == "DPLinearSVC"
 
 
+@pytest.mark.slow
 def test_further_parameters_reach_estimator_and_solver():
     options = ("alpha=0.01", 'class_weight={"yes": 2, "no": 1}', "solver__n_steps=7")
     assert fit("--estimator", "logistic", "--solver", "gd", *(word for option in options for word in ("--set", option))) == 0
@@ -188,6 +191,7 @@ def test_a_parameter_in_units_of_the_target_has_no_default(name, parameter, caps
     assert f"needs --set {parameter}=NUMBER" in error and "in units of the target" in error
 
 
+@pytest.mark.slow
 def test_the_absolute_loss_and_a_range_need_no_threshold():
     Path("bare.json").write_text(json.dumps({"columns": COLUMNS, "target": "cost"}))
     assert fit("--estimator", "robust", "--set", "loss=absolute", schema="bare.json") == 0
@@ -201,6 +205,7 @@ def test_a_target_with_neither_classes_nor_bounds(capsys):
     assert fit("--estimator", "quantile", schema="bare.json") == 0
 
 
+@pytest.mark.slow
 def test_tables_that_are_no_tables_are_one_line(capsys):
     lines = Path("people.csv").read_text().splitlines()
     error = refused(capsys, fit(table="semi.csv"))
@@ -219,6 +224,7 @@ def test_tables_that_are_no_tables_are_one_line(capsys):
         assert name in refused(capsys, main(["predict", name, "people.csv"]))
 
 
+@pytest.mark.slow
 def test_the_whole_way_with_semicolons(capsys):
     assert main(["schema", "semi.csv", "--sep", ";", "--target", "paid", "--out", "template.json"]) == 0
     template = json.loads(Path("template.json").read_text())
@@ -263,6 +269,7 @@ def test_patterns_are_read_with_the_table(capsys):
     assert planned["releases"] == fitted["releases"]
 
 
+@pytest.mark.slow
 def test_the_report_is_printed_on_demand_and_the_scores_last(capsys):
     for options, printed in (((), False), (("-v",), True), (("--report", "r.txt"), False), (("--report", "r.txt", "-v"), True)):
         assert fit("--test", "0.2", *options) == 0

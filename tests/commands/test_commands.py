@@ -76,6 +76,7 @@ def parts(folder):
     table[700:].to_parquet("parts/1.parquet")
 
 
+@pytest.mark.slow
 def test_a_folder_is_fitted_and_predicted_in_partitions(parts, capsys):
     assert fit("parts", "--model", "model.skops", "--report", "report.txt") == 0
     assert "Parquet, number of files 2" in Path("report.txt").read_text()
@@ -89,6 +90,7 @@ def test_a_folder_is_fitted_and_predicted_in_partitions(parts, capsys):
     assert capsys.readouterr().out == template
 
 
+@pytest.mark.slow
 def test_what_a_folder_does_not_support_is_refused(parts, capsys):
     for options, message in (((("--test", "0.2")), "--test needs a table in memory"), (("--groups", "fold"), "--groups needs")):
         assert fit("parts", *options) == 2
@@ -118,6 +120,7 @@ def test_cells_of_a_folder_are_not_quoted(cell, parts, capsys):
     assert "columns ['age']" in error and "record-a1" not in error and "1.parquet" not in error
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("table", ("people.csv", "people.csv.gz", "people.parquet"))
 @pytest.mark.parametrize("model", ("model.skops", "model.joblib"))
@@ -135,6 +138,7 @@ def test_fit_and_predict(table, model, folder, capsys):
     np.testing.assert_array_equal(predicted["prediction"], np.where(predicted["probability of yes"] > 0.5, "yes", "no"))
 
 
+@pytest.mark.slow
 def test_the_report_is_saved_with_the_model(folder):
     assert fit("people.csv", "--model", "model.skops", "--report", "report.json") == 0
     report = load_model("model.skops")[-1].privacy_report_
@@ -167,6 +171,7 @@ def test_progress_is_shown_unless_quiet(folder, capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_what_fit_prints_depends_on_public_facts_only(folder, capsys):
     """Two tables without a number in common, of the same shape and types, give the same text, letter by letter.
 
@@ -181,6 +186,7 @@ def test_what_fit_prints_depends_on_public_facts_only(folder, capsys):
     assert shown[0] == shown[1]
 
 
+@pytest.mark.slow
 def test_plan_touches_no_table_and_states_the_fit(folder, capsys):
     plan = ["plan", "--schema", "facts.json", "--epsilon", "5", "--n-samples", "2000", "--estimator", "logistic"]
     plan += ["--solver", "sgd", "--report", "plan.json"]
@@ -294,6 +300,7 @@ def test_a_closed_output_costs_no_model(folder):
         assert load_model(name).classes_.tolist() == ["no", "yes"]
 
 
+@pytest.mark.slow
 def test_one_value_changes_no_other_row(folder, capsys):
     """Types of a file are public, but a missing value changes the types that pandas gives: a row must not notice."""
     facts = {
@@ -446,6 +453,7 @@ def test_example_schemas_are_as_good_as_the_prepared_tables(name, tmp_path, monk
     assert (np.median(raw, axis=0) >= np.median(beside, axis=0) - 0.005).all()
 
 
+@pytest.mark.slow
 def test_the_module_runs_as_a_command(folder):
     """In a process of its own; a reader that closes the pipe is no error."""
     command = [sys.executable, "-m", "skdp", "schema", "people.csv"]
@@ -484,6 +492,7 @@ COMMANDS_OF_PERSONS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("always")
 def test_the_number_of_rows_of_a_person_is_in_no_output(folder, capsys):
     """A person whose only row is there twice has the same weight and sum. Ids and their column are in no output, either."""

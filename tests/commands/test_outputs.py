@@ -197,6 +197,7 @@ def test_a_report_that_cannot_be_written_costs_no_model(folder, monkeypatch, cap
     assert load_model("m.skops")[-1].privacy_report_ is not None and not Path("r.html").exists()
 
 
+@pytest.mark.slow
 def test_predictions_replace_an_older_file_as_a_whole(folder, disk, monkeypatch, capsys):
     assert main([*FIT, "--model", "m.skops"]) == 0
     for name in ("out.csv", "out.csv.gz"):

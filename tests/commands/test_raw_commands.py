@@ -61,6 +61,7 @@ def run(*words, code=0):
         assert main([str(word) for word in words]) == code
 
 
+@pytest.mark.slow
 def test_a_raw_csv_is_fitted_under_one_budget_and_the_model_predicts(folder, capsys):
     """Without privacy, accuracy is 0.86; the larger class alone has 0.6."""
     run("fit", "raw.csv", "--target", "rich", "--epsilon", 3, "--test", 0.2, "--model", "m.skops", "--quiet")
@@ -87,6 +88,7 @@ def test_a_raw_csv_is_fitted_under_one_budget_and_the_model_predicts(folder, cap
     assert "20 of 20 cells of 'age' are no numbers and count as missing" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPTabularClassifier, *slow(DPLogisticRegression)])
 def test_a_model_that_python_saved_predicts_for_files(kind, parts, capsys):
     """A CSV has no types: its columns become numbers where all cells are, and the model names the others."""
@@ -105,6 +107,7 @@ def test_a_model_that_python_saved_predicts_for_files(kind, parts, capsys):
     assert capsys.readouterr().err.count("cells of 'age' are no numbers and count as missing.") == 1
 
 
+@pytest.mark.slow
 def test_dates_and_truths_of_a_csv_are_read_as_the_model_knows_them(folder, capsys):
     """As pandas writes both; columns of which nothing was learned held no numbers, so that nothing is missing."""
     rng = np.random.default_rng(0)
@@ -142,6 +145,7 @@ def test_a_model_without_names_of_columns_does_not_predict_for_files(folder, cap
     assert "m.skops does not state the columns that it takes; expected a model that the command fit" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_number_is_predicted_if_the_user_says_so(folder, capsys):
     for words in (["--task", "regression"], ["--estimator", "linear"]):
         Path("m.skops").unlink(missing_ok=True)
@@ -153,6 +157,7 @@ def test_a_number_is_predicted_if_the_user_says_so(folder, capsys):
     assert "more than 20 different labels" in capsys.readouterr().err  # not in silence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", (["--target", "rich"], ["--target", "length", "--task", "regression"]))
 def test_the_estimators_to_start_with_take_a_raw_table(words, folder, capsys):
     """What they choose is in the plan and in the report, and the model predicts."""
@@ -167,6 +172,7 @@ def test_the_estimators_to_start_with_take_a_raw_table(words, folder, capsys):
     assert set(load_model("m.skops")[-1].learnt_) - {"y"} == {"age", "work*", "length", "rich"} - {words[1]}
 
 
+@pytest.mark.slow
 def test_a_learned_schema_costs_its_budget_once_and_is_read_again(folder, capsys):
     run("ledger", "l.sqlite", "--epsilon", 3, "--delta", 1e-6)
     run("schema", "raw.csv", "--learn", "--epsilon", 1, "--target", "rich", "--ledger", "l.sqlite", "--out", "s.json")
@@ -183,6 +189,7 @@ def test_a_learned_schema_costs_its_budget_once_and_is_read_again(folder, capsys
     assert low < 2.5e6 and 8.5e6 < high < 1e8
 
 
+@pytest.mark.slow
 def test_what_is_known_is_not_learned(folder, capsys):
     Path("part.json").write_text(
         json.dumps({"columns": {"age": {"kind": "number", "bounds": [0, 120], "fill": 50}, "work*": "category"}})
@@ -203,6 +210,7 @@ def test_the_plan_reads_names_only(folder, capsys):
     assert "expected a TABLE" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("always::skdp.TableWarning")
 @pytest.mark.parametrize("name", ("ids.csv", "ids.parquet", "ids"))
 def test_a_plan_warns_of_ids_as_the_fit_does(name, folder, capsys):
@@ -257,6 +265,7 @@ def test_a_star_in_a_name_is_read_again():
         Schema.read({"columns": {"a*b": {"kind": "number", "bounds": [0, 1], "exact": 1}}})
 
 
+@pytest.mark.slow
 def test_a_raw_folder_is_fitted_in_partitions_with_the_model_of_a_file(parts, capsys):
     options = ["--target", "rich", "--estimator", "logistic", "--epsilon", 3, "--quiet", "--report"]
     run("fit", "parts", *options, "parts.json", "--model", "parts.skops")
@@ -279,6 +288,7 @@ def test_a_raw_folder_is_fitted_in_partitions_with_the_model_of_a_file(parts, ca
     assert json.loads(Path("plan.json").read_text())["releases"][:3] == report["releases"][:3]  # those of the columns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", (["--target", "rich"], ["--target", "length", "--task", "regression"], []))
 def test_a_folder_teaches_the_schema_of_a_file(words, parts, capsys):
     run("ledger", "l.sqlite", "--epsilon", 3, "--delta", 1e-6)
@@ -293,6 +303,7 @@ def test_a_folder_teaches_the_schema_of_a_file(words, parts, capsys):
     run("fit", "parts", "--schema", "parts.json", "--epsilon", 3, "--model", "m.skops", "--quiet")
 
 
+@pytest.mark.slow
 def test_what_is_known_of_a_folder_is_not_learned(parts, capsys):
     """Ages are text in the files, and numbers by the schema, as they are in one file."""
     for path in Path("parts").iterdir():
@@ -335,6 +346,7 @@ def test_a_raw_folder_is_refused_before_the_charge(words, told, parts, capsys):
     assert not PrivacyLedger("l.sqlite").entries
 
 
+@pytest.mark.slow
 def test_labels_are_counted_over_all_batches(parts, monkeypatch, capsys):
     monkeypatch.setattr(summation, "LONGEST", summation.BLOCK)
     for path in Path("parts").iterdir():
@@ -354,6 +366,7 @@ def test_values_of_folders_are_columns(parts):
     assert "year" in json.loads(Path("s.json").read_text())["columns"]
 
 
+@pytest.mark.slow
 def test_options_may_repeat_a_complete_schema(folder, capsys):
     for words in (["--target", "rich", "--classes", "yes,no"], ["--target", "length", "--task", "regression"]):
         run("schema", "raw.csv", "--learn", *words, "--epsilon", 1, "--out", "s.json")
@@ -529,6 +542,7 @@ def test_labels_that_are_spelt_apart_are_named(tmp_path, monkeypatch, records, c
     assert "Target ill: labels Yes, no, no., yes;" in told and "are probably the same, spelt apart: Yes, no, no., yes" in told
 
 
+@pytest.mark.slow
 def test_a_missing_target_is_left_out_if_the_user_says_so(folder, capsys):
     """Also with a schema, where a stated class such as NA is none; the report says that the number that remains is public."""
     table = pd.read_csv("raw.csv", dtype=str, keep_default_na=False)
@@ -565,6 +579,7 @@ HOSTILE += [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", (to_numbers, to_moments))
 def test_one_cell_changes_no_bit_of_another(read):
     """Numbers and dates of a file, in each pair of odd cells as alone."""
@@ -582,6 +597,7 @@ def test_one_cell_changes_no_bit_of_another(read):
         assert all(found([cell, other])[:1] == alone for other in HOSTILE if other != cell), cell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", (["rich"], ["length", "--task", "regression"]))
 def test_a_model_gets_scores_that_may_be_published(words, folder, capsys):
     """Of the records that the fit kept out; the exact score is in the interval: seeds for which it is not are 1 in 20."""
@@ -605,6 +621,7 @@ def test_a_model_gets_scores_that_may_be_published(words, folder, capsys):
     assert line["metric"] == name and line["low"] < line["value"] < line["high"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", (["--drop-missing-target"], ["--drop-missing-target", "--test", "work*=clerk"]))
 def test_the_report_of_an_evaluation_says_which_choice_of_records_is_public(words, folder):
     """As that of a fit with these options."""
@@ -633,6 +650,7 @@ UNSCORED = (
 )
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_makes_no_sense_is_refused(folder, capsys):
     table = pd.read_csv("raw.csv", dtype=str).drop(columns=["age", "length"])
     save_model(DPLogisticRegression(epsilon=9.0, schema="learn").fit(table[["work*"]], table["rich"]), "m.skops")

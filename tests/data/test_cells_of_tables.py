@@ -84,6 +84,7 @@ def same(here, there):
     assert here.privacy_spent_ == there.privacy_spent_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ("disk", None))
 def test_the_source_changes_no_release(cache, frame, tmp_path):
     X, y = frame.drop(columns="target"), frame["target"]
@@ -104,6 +105,7 @@ def test_the_source_changes_no_release(cache, frame, tmp_path):
     assert LearnedSchema(3.0, adjacency="zero_out", learn_target=True).plan(files).releases == memory.privacy_report_.releases
 
 
+@pytest.mark.slow
 def test_a_pipeline_fits_a_table(frame, tmp_path):
     from sklearn.pipeline import make_pipeline
 

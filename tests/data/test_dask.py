@@ -91,6 +91,7 @@ def eventually(condition, seconds=5, looks=10):
     return held == looks
 
 
+@pytest.mark.slow
 def test_aligned_partitions_change_no_bit(cluster, narrow):
     X, y = narrow
     memory = fitted(STEPS, X, y)
@@ -187,6 +188,7 @@ def raw():
     return frame.assign(y=3.0 * frame["hour"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("npartitions", (3, *slow(1, 30)))
 def test_columns_are_learned_on_the_workers(npartitions, cluster, raw):
     ddf, names = dd.from_pandas(raw, npartitions=npartitions), list(raw)[:-1]
@@ -691,6 +693,7 @@ def test_an_error_of_another_type_is_not_quoted():
     assert failure.kind is SourceError and "record-a1" not in failure.text
 
 
+@pytest.mark.slow
 def test_blas_has_one_thread_until_the_last_task_ends():
     """The twin: a limit per task, which the first one that ends takes off the others."""
     limit, seen = engine.OneThread(), []

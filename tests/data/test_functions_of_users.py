@@ -69,6 +69,7 @@ def test_a_function_that_fills_one_array_again_and_again_repeats_no_record(cache
     assert np.array_equal(fitted(chunks(lambda: overwriting(length), cache=cache)), fitted(chunks(fresh)))
 
 
+@pytest.mark.slow
 def test_a_map_that_fills_one_array_again_and_again_repeats_no_record():
     assert np.array_equal(fitted(chunks(fresh).mapped(Overwriting())), fitted(chunks(fresh)))
 
@@ -250,6 +251,7 @@ CARELESS = {
 OURS = (LowSignalWarning, OutsideGuaranteeWarning)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ("always", "error"))
 def test_no_warning_of_code_that_sees_records_is_heard(how):
     """One record may decide whether there is one; as an error, and with floating-point errors raised, it would stop the fit."""

@@ -51,6 +51,7 @@ def write(folder, X, y=None, parts=(0, 5000, 5000, 11_000, N), **options):
 CLASSIFIER, REGRESSION = DPLogisticRegression(data_norm=3.0), DPLinearRegression(data_norm=3.0, target_bounds=(-3, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize(
     "estimator, target, dtype, cache",
@@ -157,6 +158,7 @@ def test_row_groups_that_fill_the_memory_are_refused(table, tmp_path, monkeypatc
     assert parquet(folder, columns=["a"]).n_samples == parquet(folder, dtype="float32").n_samples == N
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", ("year", "name"))
 def test_folders_that_are_named_by_a_column_warn(named, table, tmp_path):
     frame = pd.DataFrame(table[0], columns=NAMES).assign(y=table[1])

@@ -50,6 +50,7 @@ FITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("cache", ("disk", None))
 @pytest.mark.parametrize("name", FITS)
@@ -67,6 +68,7 @@ def test_the_source_changes_no_bit(name, cache, table, short_chunks, tmp_path):
         assert np.array_equal(model.predict(source), model.predict(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", ("dense, csr", "csr, dense", "csc, csr", "dense, int", "dense, float32"))
 def test_how_a_part_is_stored_changes_nothing(kinds, table, short_chunks):
     """Transformers and readers of files choose it by the records, part by part."""
@@ -135,6 +137,7 @@ def test_the_types_of_the_labels_of_later_parts_change_nothing(cache, classes, t
     assert model.classes_.tolist() == [0, 1] and model.classes_.dtype == other.classes_.dtype == np.int64
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skdp.privacy.LowSignalWarning")
 def test_the_type_of_the_labels_of_the_first_part_changes_nothing(table, short_chunks):
     """A label 1.0 among integers decides it, where a function of the user's makes the parts; text and truths stay as they are."""

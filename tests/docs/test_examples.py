@@ -30,6 +30,7 @@ def test_the_quick_examples_are_there():
     assert {path.stem for path in EXAMPLES} > set(QUICK)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", BY_LENGTH)
 def test_examples_end_with_what_they_assert(example, monkeypatch):
     """Noise is seeded."""

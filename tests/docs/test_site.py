@@ -40,6 +40,7 @@ def test_every_public_name_has_a_page(generated):
         assert exported - {"Ask"} <= set(listed), module.__name__
 
 
+@pytest.mark.slow
 def test_the_tables_of_solvers_are_those_of_the_registry(generated):
     table = generated.solver_tables().partition("## All solvers")
     assert re.findall(r'^\| `"(.+?)"` \|', table[0], re.MULTILINE) == [choice.solver for choice in AUTO]

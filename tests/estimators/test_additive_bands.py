@@ -98,6 +98,7 @@ def test_bands_of_curves_are_wider_than_those_of_points_and_have_the_same_values
         assert (low[name].upper - low[name].lower < 0.4 * (point.upper - point.lower)).all()  # .674 over 1.96
 
 
+@pytest.mark.slow
 def test_what_is_not_offered_is_refused():
     model = model_of(DPAdditiveRegressor, n=500)
     for wrong in ({"level": 1.0}, {"level": 0.0}):

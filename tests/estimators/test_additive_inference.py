@@ -75,6 +75,7 @@ def test_what_is_fitted_has_full_rank_and_tells_the_means_of_all_functions(n_int
     np.testing.assert_allclose(all_means(basis, some.mean(axis=0)), rows.mean(axis=0), atol=1e-12)
 
 
+@pytest.mark.slow
 @KINDS
 def test_bands_count_more_noise_than_tests(kind):
     """By a factor that refits of the same records set."""
@@ -92,6 +93,7 @@ def test_bands_count_more_noise_than_tests(kind):
     assert model.column_tests()["age"] == usual.test(term)
 
 
+@pytest.mark.slow
 @KINDS
 def test_bands_of_noise_count_that_of_the_knots_where_a_function_bends(kind):
     """In proportion to the noise of the release that placed them; knots in even places have none."""
@@ -112,6 +114,7 @@ def test_bands_of_noise_count_that_of_the_knots_where_a_function_bends(kind):
         assert ((grown > 0) == (bends > 0)).all() and (term.names[0] == "age") <= (bends > 0).any()
 
 
+@pytest.mark.slow
 def test_values_that_no_category_lists_count_as_the_first_one():
     model, (X, *_) = model_of(DPAdditiveRegressor, n=5000), sample(1, 10)
     function = model.shape_functions_["stage"]
@@ -149,6 +152,7 @@ def test_tests_find_what_matters_in_the_population(kind):
     assert tests["stage"].df[0] == 2 and tests["noise"].df[0] in INTERVALS
 
 
+@pytest.mark.slow
 @KINDS
 def test_bands_of_both_kinds_of_points_and_of_whole_curves(kind):
     model = model_of(kind)
@@ -167,6 +171,7 @@ def test_bands_of_both_kinds_of_points_and_of_whole_curves(kind):
     assert model.inference_.joint_quantile(nothing, 0.95, "noise") == pytest.approx(1.96, abs=0.001)
 
 
+@pytest.mark.slow
 def test_a_bend_between_knots_widens_the_confidence_band_alone():
     """Knots at 4 intervals see that age bends, and not where; noise is around the curve that these records have."""
     model = model_of(DPAdditiveRegressor, epsilon=9.0, n=40_000, knots=4)
@@ -190,6 +195,7 @@ def test_no_row_is_longer_than_the_norm_that_the_oracle_enforces():
                 assert np.sqrt(rows.power(2).sum(axis=1)).max() <= additive.data_norm * (1 + 1e-12), (columns, knots)
 
 
+@pytest.mark.slow
 def test_a_table_whose_columns_say_nothing_has_finite_and_infinite_ends_and_no_error():
     """A category with one value, a number beyond its bounds, and a category whose values are all spelt otherwise."""
     X, _, y, _ = sample(0, 5000)
@@ -233,6 +239,7 @@ def test_beyond_the_outer_knots_an_interval_allows_for_what_the_curve_may_do():
     assert ((function.lower <= function.grid) & (function.grid <= function.upper)).mean() > 0.9
 
 
+@pytest.mark.slow
 @KINDS
 def test_intervals_of_predictions_hold_the_truth(kind):
     model, (X, raw, *_) = model_of(kind), sample(7, 500)
@@ -244,6 +251,7 @@ def test_intervals_of_predictions_hold_the_truth(kind):
     assert ((low <= middle) & (middle <= high)).all()
 
 
+@pytest.mark.slow
 def test_what_the_budget_does_not_identify_has_no_band():
     with pytest.warns(UserWarning, match="no coefficient is identified, so that there is no interval"):
         model = model_of(DPAdditiveClassifier, epsilon=0.1, n=3000)
@@ -315,6 +323,7 @@ def test_the_number_of_knots_follows_from_public_facts(loss):
     assert "nearly all coefficients are likely to be identified" in plan.noise_size and CLEAR < 0.5
 
 
+@pytest.mark.slow
 def test_quantile_knots_are_different_increasing_and_hold_the_outer_quantiles(rng):
     for size in (2, 3, 9, FINE.size):
         for _ in range(50):

@@ -168,6 +168,7 @@ def test_two_values_are_drawn_as_two_bars(type_, frame, y):
     assert Schema.read(model.schema_.to_dict()) == model.schema_ and "binary" not in model.schema_.to_dict()["columns"]["height"]
 
 
+@pytest.mark.slow
 def test_codes_have_their_own_names(frame, y):
     """An integer below 256 is its own bucket, so that the type of the column and the word of the user tell its name."""
     for typed, names in ((frame, {"0", "17"}), (frame.assign(hour=frame["hour"].astype(str)), {"bucket 0", "bucket 17"})):

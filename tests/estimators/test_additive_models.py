@@ -90,6 +90,7 @@ def test_only_numbers_are_expanded(rng):
     assert model.basis_.n_intervals == 0 and model.coef_.shape == (1, 4)
 
 
+@pytest.mark.slow
 @both
 def test_bounds_in_all_forms_are_the_same(kind, rng):
     X, _ = numbers(rng)
@@ -227,6 +228,7 @@ def test_dates_are_no_numbers(kind, rng):
             kind(**GIVEN[kind], **parameters).fit(given, y)
 
 
+@pytest.mark.slow
 def test_a_schema_that_changes_while_it_is_read_is_read_once(rng, monkeypatch, tmp_path):
     frame, path, contents = people(rng), tmp_path / "schema.json", []
     path.write_text("{}")

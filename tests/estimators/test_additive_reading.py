@@ -19,6 +19,7 @@ from skdp.testing import reproducible_noise
 both = pytest.mark.parametrize("kind", GIVEN)
 
 
+@pytest.mark.slow
 def test_a_pair_of_many_knots_fits_into_memory(rng):
     """Its 4761 products on a grid of as many points, beside those of the columns."""
     X, y = numbers(rng, 50)
@@ -45,6 +46,7 @@ def test_without_noise_a_sum_of_functions_is_found(rng):
         np.testing.assert_allclose(values - values.mean(), shape - shape.mean(), atol=0.02)
 
 
+@pytest.mark.slow
 def test_an_interaction_that_is_named_is_found(rng):
     X, y = numbers(rng, 20_000)
     alone, together = (
@@ -141,6 +143,7 @@ def test_a_number_of_two_values_without_effect_is_not_important_for_what_its_cur
     assert truths.importance < 0.6 * others.importance
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("schema", ("stated", "learned"))
 @both

@@ -137,6 +137,7 @@ def test_curves_are_nearer_to_those_without_noise(epsilon, monkeypatch):
     assert errors["smoothed"] < 0.9 * errors["as released"]
 
 
+@pytest.mark.slow
 def test_it_needs_noise_of_known_curvature(monkeypatch):
     rng = np.random.default_rng(3)
     X, seen = rng.random((1000, 2)), []

@@ -115,6 +115,7 @@ def test_a_mapped_table_has_the_columns_of_its_first_records(people, folder):
     assert model.n_features_in_ == 2 and list(model.shape_functions_) == ["x0", "x1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ("disk", None))
 def test_a_source_of_unknown_length_is_counted_in_one_more_pass(cache, people):
     calls = []

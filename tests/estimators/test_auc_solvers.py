@@ -105,6 +105,7 @@ def test_a_refit_with_another_score_leaves_no_attribute_behind(table):
     np.testing.assert_allclose(done.decision_function(table[0]), table[0] @ done.coef_[0] + done.intercept_[0])
 
 
+@pytest.mark.slow
 def test_without_noise_a_network_ranks_what_no_linear_score_does():
     rng = np.random.default_rng(1)
     X = rng.uniform(-1, 1, size=(1500, 2))
@@ -119,6 +120,7 @@ def test_without_noise_a_network_ranks_what_no_linear_score_does():
     assert scores[0] < 0.6 and scores[1] > 0.95
 
 
+@pytest.mark.slow
 def test_a_penalty_spares_the_mean_scores(table):
     """A huge one makes all coefficients vanish; it is not on a and b."""
     X, y = table

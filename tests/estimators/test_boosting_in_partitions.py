@@ -54,6 +54,7 @@ def fitted(kind, given, *table, seed=0):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FITS)
 def test_the_bits_are_those_of_memory(name, frame):
     kind, given, target_of = FITS[name]
@@ -88,6 +89,7 @@ def test_a_copy_is_asked_for_before_the_table_is_read():
         model.fit(chunks(unread, n_features=2, cache=None))
 
 
+@pytest.mark.slow
 def test_without_trees_no_copy_is_needed(frame):
     """Public facts choose the additive model alone."""
     table = in_chunks(frame[["n"]].to_numpy(), frame["y"].to_numpy(), cache=None, size=4000)

@@ -166,6 +166,7 @@ def product():
     return fitted(model, X, y), X, y
 
 
+@pytest.mark.slow
 def test_a_product_is_found_and_drawn_in_its_units(product):
     model, *_ = product
     strengths = model.interactions_
@@ -187,6 +188,7 @@ def test_a_product_is_found_and_drawn_in_its_units(product):
     assert model.shape_functions_["x0"].importance < 15
 
 
+@pytest.mark.slow
 def test_importances_are_shares_of_the_variance_of_the_whole_model(product):
     """A product of 200 x0 x1 has a mean square of 200^2 / 9, of which each column gets half; the curve of x2 one of 100^2 p q."""
     model, *_ = product
@@ -198,6 +200,7 @@ def test_importances_are_shares_of_the_variance_of_the_whole_model(product):
     assert additive.feature_importances_[2] > 0.95  # whose curve the additive part has
 
 
+@pytest.mark.slow
 def test_importances_are_those_of_the_columns_of_the_table(rng):
     """In their order, without those that the schema leaves out."""
     X = pd.DataFrame(rng.uniform(-1, 1, (4000, 4)), columns=list("abcd"))
@@ -210,6 +213,7 @@ def test_importances_are_those_of_the_columns_of_the_table(rng):
     assert dict(zip(model.feature_names_in_, found > 0.9, strict=True)) == {"d": False, "a": False, "b": True}
 
 
+@pytest.mark.slow
 def test_curves_are_those_of_the_additive_part_and_of_the_trees(product):
     """At the middle of each bin and at both bounds, with the variances of both."""
     model, *_ = product
@@ -225,6 +229,7 @@ def test_curves_are_those_of_the_additive_part_and_of_the_trees(product):
         np.testing.assert_allclose((curve.upper - curve.lower)[[0, -1]], wanted, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_contributions_of_a_regressor_add_up(product):
     model, X, _ = product
     explained = model.explain(X[:2000])
@@ -235,6 +240,7 @@ def test_contributions_of_a_regressor_add_up(product):
     np.testing.assert_array_equal(model.explain(chunks(lambda: iter([X[:1000], X[1000:2000]]))), explained)
 
 
+@pytest.mark.slow
 def test_contributions_of_classes_add_up_with_missing_cells_and_categories(rng, monkeypatch):
     monkeypatch.setattr(_rule, "N_TREES", 100)
     n = 8000
@@ -250,6 +256,7 @@ def test_contributions_of_classes_add_up_with_missing_cells_and_categories(rng, 
     assert model.shape_functions_["town"].values.shape == (len(model.shape_functions_["town"].grid), 3)
 
 
+@pytest.mark.slow
 def test_displays_draw_curves_and_any_pair(product):
     model, *_ = product
     display = AdditiveDisplay.from_estimator(model, features=[("x2", "x0"), "x2"])
@@ -260,6 +267,7 @@ def test_displays_draw_curves_and_any_pair(product):
             AdditiveDisplay.from_estimator(model, features=[wrong])
 
 
+@pytest.mark.slow
 def test_a_model_from_a_file_is_read_alike(product, tmp_path):
     pytest.importorskip("skops")
     model, *_ = product
@@ -341,6 +349,7 @@ def test_the_effect_of_missing_cells_is_read_tested_and_drawn(kind, n_classes, g
     assert np.ndim(one.functions[0].missing) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", (DPGradientBoostingClassifier, *slow(DPGradientBoostingRegressor)))
 def test_trees_and_curves_give_what_no_record_had_what_records_had(kind, rng):
     """Over 3 fits, deviations at a town and an age that nobody had, against those at ages that are there."""

@@ -55,6 +55,7 @@ def heard(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
 @pytest.mark.parametrize("name", KINDS)
@@ -93,6 +94,7 @@ def test_the_releases_are_those_of_the_plan_with_its_noise(name, adjacency, hear
     assert model.privacy_spent_ == (pytest.approx(8.0, rel=1e-6), DELTA) and model.privacy_spent_.epsilon <= 8 + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", (*slow(1.0), 8.0))
 def test_residuals_are_clipped_by_their_released_scale(width, heard, rng):
     """Not by the range of the targets, which can be as wide as the user likes: .6 of their deviation, which is .2 here."""
@@ -106,6 +108,7 @@ def test_residuals_are_clipped_by_their_released_scale(width, heard, rng):
     assert model.score(X, np.sign(X[:, 0] * X[:, 1]) * 0.2) > 0.8
 
 
+@pytest.mark.slow
 def test_skewed_targets_have_their_mean(rng):
     """Leaf sums clip residuals, which alone would predict a law with a long tail too low."""
     X = rng.uniform(-1, 1, (N, 2))
@@ -161,6 +164,7 @@ def left_by(name, given, which, seed, monkeypatch, exact=False):
     return pickle.dumps(model), texts, [str(warning.message) for warning in said], model
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("name", KINDS)

@@ -48,6 +48,7 @@ def test_bins_and_scores_of_a_prediction_are_those_of_the_fit(schema, frame, rng
     assert np.isfinite(model.predict_proba(frame.assign(t="unseen", h=-1e300, n=np.nan))).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("weights", ((1.0, 30.0), (2.0, 1.0, 8.0)), ids=("two", "three"))
 def test_weights_of_classes_shift_the_log_odds_by_their_logarithms(weights, rng, monkeypatch):

@@ -47,6 +47,7 @@ def told(kind, X, y, **given):
     return model, [str(warning.message) for warning in caught], target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_raw_columns_are_told_at_the_fit_and_at_the_prediction(kind):
     X, y = raw()
@@ -96,6 +97,7 @@ def test_columns_and_targets_at_an_end_are_told():
         assert len(said) == 1 and f"nearly all targets are at the {end} end" in said[0] and f"target_bounds={bounds}" in said[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, given", ((DPAdditiveClassifier, {}), (DPAdditiveRegressor, {"target_bounds": (-4, 4)})))
 def test_additive_models_tell_of_categories_and_bounds_that_do_not_fit(kind, given):
     rng = np.random.default_rng(0)
@@ -112,6 +114,7 @@ def test_additive_models_tell_of_categories_and_bounds_that_do_not_fit(kind, giv
     assert "values of column 'age' are at an end of its bounds" in said(["Bonn", "Kiel"], [0, 1])[0]
 
 
+@pytest.mark.slow
 def test_noise_speaks_as_rarely_as_stated():
     """100 000 releases of a table at its limits, with noise alone: the chance of ten warnings, at 1e-5 each, is below 1e-7."""
     rng, d = np.random.default_rng(0), 3

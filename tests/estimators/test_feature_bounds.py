@@ -122,6 +122,7 @@ def test_no_scaled_row_is_longer_than_one_per_column(form, shifts, rng):
         np.testing.assert_allclose(part, everything[block], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_memory_of_a_scaled_fit_is_that_of_blocks():
     """No second table: tracemalloc sees what NumPy allocates."""
     import tracemalloc

@@ -146,6 +146,7 @@ def test_numbers_in_tuples_and_no_others_are_asked_with():
         assert len(asked) == expected
 
 
+@pytest.mark.slow
 def test_nothing_of_the_package_is_named():
     for name in sorted(SOLVERS):
         for estimator in (DPLogisticRegression(solver=name), DPConstrainedClassifier(solver=name)):
@@ -205,6 +206,7 @@ def test_methods_on_a_problem_and_its_scorer_are_named(part, name, table):
     assert seen and named(model.privacy_report_) == [f"{type(owner).__name__}.{name}"]
 
 
+@pytest.mark.slow
 def test_what_else_is_no_number_in_a_part_is_named(table):
     class Seeing(np.ndarray):
         """An array that would see what it is multiplied by."""

@@ -391,6 +391,7 @@ def test_many_budgets(epsilon, delta, adjacency, solver):
 COUNTS = [-1, 0, 1, 2, 3, 10**6, 2**53, 2**53 + 1, 10**400, NAN, 2.0, True, "2", None, np.int8(3), np.uint64(2**64 - 1), X]
 
 
+@pytest.mark.slow
 @settings(max_examples=200, **FUZZ)
 @given(*[st.sampled_from([*COUNTS, 2**22, 2**22 + 1])] * 2, st.sampled_from([2, 2, 2, *COUNTS]))
 def test_shapes_of_a_plan(n_samples, n_features, n_classes):
@@ -422,6 +423,7 @@ def test_every_target_without_bounds(loss):
         check_fit(fit_of(GradientDescent(2), "robust numbers", loss=loss, threshold=1e-30), X, labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", (None, (0, 1)))
 def test_every_target_of_a_quantile(bounds):
     for labels in LABELS.values():

@@ -67,6 +67,7 @@ def test_without_noise_the_largest_loss_of_a_group_is_the_least_possible(solver,
     assert (found[model.group_weights_ > 0.05] > least - 0.01).all()
 
 
+@pytest.mark.slow
 @without_noise
 def test_one_group_is_logistic_regression():
     """None, and a label that all records share; without noise to the optimum of the mean loss."""
@@ -78,6 +79,7 @@ def test_one_group_is_logistic_regression():
     np.testing.assert_allclose(fits[0].coef_, LogisticRegression(C=1e6).fit(X, y).coef_, atol=0.03)
 
 
+@pytest.mark.slow
 @without_noise
 def test_the_penalty_shrinks_coefficients_and_spares_the_intercept():
     X, y, groups = table(200)

@@ -262,6 +262,7 @@ def test_a_list_of_names_tests_several_columns_at_once():
             model.wald_test(mixed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "levels", (["I", "II", "III", "IV", "rare"], *slow(["rare", "I", "II", "III", "IV"])), ids=("last", "first")
 )
@@ -513,6 +514,7 @@ def test_the_second_of_two_stated_classes_is_the_event(order):
     assert model.wald_test("age") == usual.wald_test("age")
 
 
+@pytest.mark.slow
 def test_the_event_is_a_class_in_the_type_of_y():
     for classes, y, event in (
         (["1", "0"], CLASSES, 0),

@@ -155,6 +155,7 @@ def test_what_cannot_be_fitted_is_refused_before_any_charge(model, message, fram
         model.predict(frame)
 
 
+@pytest.mark.slow
 def test_groups_are_checked_before_any_charge(frame, labels, monkeypatch):
     with monkeypatch.context() as patch:
         refuse_release(patch)
@@ -185,6 +186,7 @@ def test_constraints_hold_for_the_prepared_features(kind, frame, labels):
     assert np.abs(model.coef_).sum() <= 0.5 * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_frames_with_stated_bounds_are_not_learned(rng):
     X = pd.DataFrame(rng.uniform(-1, 1, size=(1000, 2)), columns=["a", "b"])
     y = (X["a"].to_numpy() > 0).astype(int)
@@ -235,6 +237,7 @@ COMPLETE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier, DPAdditiveClassifier, DPLinearRegression])
 def test_a_dict_that_describes_every_column_is_a_complete_schema(kind, frame, labels, monkeypatch):
     """Nothing is learned, and the word for columns that are left out may be in a complete schema."""
@@ -251,6 +254,7 @@ def test_a_dict_that_describes_every_column_is_a_complete_schema(kind, frame, la
     assert kind(8.0, schema=COMPLETE, **bounds).plan(X).public["n_features"] == given[0].privacy_report_.public["n_features"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
@@ -299,11 +303,13 @@ def test_the_report_lists_nothing_that_was_learned_as_public(model, frame, label
     assert "Learned" not in str(model.plan(frame))
 
 
+@pytest.mark.slow
 def test_a_solver_whose_passes_follow_from_the_records(frame, labels):
     model = fitted(DPLogisticRegression(3.0, solver="skgd"), frame, labels)
     assert model.privacy_report_.public["passes"] == "follows from the records"
 
 
+@pytest.mark.slow
 def test_the_report_assumes_finite_numbers_of_described_columns_alone(frame, labels):
     described = {"height": {"kind": "number", "bounds": [0, 1e-5]}}
     cases = (("learn", "the cells of X may be anything"), (described, "every number of a described column"))
@@ -312,6 +318,7 @@ def test_the_report_assumes_finite_numbers_of_described_columns_alone(frame, lab
         assert words in assumed
 
 
+@pytest.mark.slow
 def test_a_plan_has_both_stages(frame):
     plan = DPLogisticRegression(1.0).plan(frame, n_classes=3)
     assert plan.planned and plan.spent.epsilon == pytest.approx(1.0, rel=1e-8)
@@ -339,6 +346,7 @@ def test_columns_that_noise_hides_are_told_before_the_charge(fit, frame, monkeyp
             fit(frame[:3], [0, 1, 0])
 
 
+@pytest.mark.slow
 def test_few_records_hear_no_less_than_with_a_schema(frame):
     """The records that a fit needs are those at the delta of so many records, and for both stages."""
     known = {"columns": {"height": {"kind": "number", "bounds": [0, 1]}, "hour": {"kind": "number", "bounds": [0, 23]}}}
@@ -351,6 +359,7 @@ def test_few_records_hear_no_less_than_with_a_schema(frame):
         DPLogisticRegression(schema="learn").fit(few, [0, 1, 0])
 
 
+@pytest.mark.slow
 def test_types_are_assumed_public_where_one_decides(frame):
     words = dict.fromkeys(frame, "either")
     for model in (DPLogisticRegression(), LearnedSchema()):
@@ -387,6 +396,7 @@ def test_tables_to_predict_for_have_the_columns_of_the_fit(frame, labels):
         assert np.isfinite(model.decision_function(odd)).all()
 
 
+@pytest.mark.slow
 def test_the_second_stage_sees_releases_alone(frame, labels, rng, monkeypatch):
     """A disjoint table with the same answers to the histograms has the same schema."""
     fixed = {}
@@ -482,6 +492,7 @@ def test_an_additive_model_takes_nearer_limits_of_learned_columns_alone(rng):
     assert model.learnt_["b"]["high"] == b.bounds[1]
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("most, kind", ((20, int), (50, str)))
 @pytest.mark.parametrize("learns", (False, True))
@@ -543,6 +554,7 @@ def test_years_are_integers_though_they_are_far_from_zero(frame, rng):
     assert model.score(frame.assign(year=2001 + year), y) > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", (DPLogisticRegression, DPLinearRegression, DPAdditiveRegressor))
 def test_a_frame_whose_names_are_numbers_is_learned(kind, rng):
@@ -574,6 +586,7 @@ def test_infinite_cells_count_as_missing(kind, cell, rng):
         np.testing.assert_array_equal(models[0].decision_function(frame), models[1].decision_function(frames[1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     (DPLogisticRegression, *slow(DPAdditiveClassifier, DPTabularClassifier)),
@@ -601,6 +614,7 @@ def test_a_report_says_that_a_given_schema_was_learned_and_shows_all_of_it(kind,
     assert any(line.startswith(stated) for line in kind(3.0, schema=known).plan(len(frame)).assumptions)
 
 
+@pytest.mark.slow
 def test_a_schema_that_is_learned_in_part_is_said_to_be(frame, labels):
     """Entries that an earlier fit has learned, beside columns to learn: the earlier fit had a budget of its own."""
     learned = LearnedSchema(5.0).fit(frame).schema_.to_dict()["columns"]
@@ -635,6 +649,7 @@ def test_a_target_left_among_the_columns_is_named_before_the_budget_is_spent(tmp
     assert not any("the name of y" in str(one.message) for one in heard)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPLinearRegression, DPRobustRegressor])
 def test_a_line_goes_on_flat_from_where_the_records_of_a_learned_column_end(kind):
     """It went on to 88, to 94 or to 256 (standard deviations at 100: 104 and 46, of 1.0 and .7 at 41)."""

@@ -43,6 +43,7 @@ FITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["logistic", *slow("classes", "linear")])
 def test_the_source_changes_no_bit(name, frame, tmp_path):
     estimator, target_of = FITS[name]
@@ -64,6 +65,7 @@ def test_the_source_changes_no_bit(name, frame, tmp_path):
         assert estimator.plan(files).releases == estimator.plan(X).releases
 
 
+@pytest.mark.slow
 def test_a_date_that_python_has_not_is_read_from_files(tmp_path):
     """As from a frame, of dates, of factors of dates and of times; an error would tell exactly that a record has one."""
     arrow, files = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -79,6 +81,7 @@ def test_a_date_that_python_has_not_is_read_from_files(tmp_path):
     fitted(DPLogisticRegression(3.0, schema="learn"), parquet(tmp_path, target="y"))
 
 
+@pytest.mark.slow
 def test_groups_are_refused_before_the_table_is_read(frame, tmp_path, monkeypatch):
     """By the plan, too; with the schema of all columns that the message asks for, the fit works."""
     X, y, groups = frame.drop(columns="y"), np.where(frame["y"] > 0, "yes", "no"), np.where(frame["hour"] > 12, "late", "early")
@@ -111,6 +114,7 @@ def test_a_source_that_changes_between_the_stages_stops_the_fit_and_the_charge_s
         assert len(ledger.entries) == 1 and not hasattr(model, "coef_")
 
 
+@pytest.mark.slow
 def test_bad_tables_are_refused_before_the_charge(frame, tmp_path):
     described = {"hour": {"kind": "number", "bounds": [0, 23]}}
     hostile = frame.assign(hour=pd.Series(frame["hour"], dtype=object))

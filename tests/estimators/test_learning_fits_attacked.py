@@ -30,6 +30,7 @@ def test_one_cell_of_an_array_of_objects_does_not_decide_how_its_column_is_read(
     np.testing.assert_array_equal(*cells)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", ["learn", {"city": {"kind": "category", "categories": ["A", "B"]}}])
 def test_the_output_that_a_program_sets_changes_no_fit(schema):
     """Data frames of scikit-learn cannot be sparse, as the functions of additive models are."""

@@ -63,6 +63,7 @@ def left_by(model, which, seed, monkeypatch, exact=False):
     return pickle.dumps(model), texts, [str(warning.message) for warning in said]
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("schema", ("learn", "words"))
 @pytest.mark.parametrize("kind", (*CLASSIFIERS, *REGRESSIONS))

@@ -71,6 +71,7 @@ def heard(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
 @pytest.mark.parametrize("kind", [*KINDS, *ADDITIVE])

@@ -73,6 +73,7 @@ def test_classes_without_rows_are_no_error(table):
     assert "is read from y" in str(fitted(DPLogisticRegression(), *table).privacy_report_)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 @pytest.mark.parametrize("intercept_scaling", (1.0, 3.0))
 def test_class_weight_and_intercept_scaling_are_scikit_learns(intercept_scaling, rng):
@@ -86,6 +87,7 @@ def test_class_weight_and_intercept_scaling_are_scikit_learns(intercept_scaling,
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_pipeline_grid_search_and_cross_validation(table):
     X, y = table
     pipeline = make_pipeline(FunctionTransformer(np.tanh), DPLogisticRegression())

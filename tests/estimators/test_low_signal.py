@@ -111,6 +111,7 @@ def test_what_a_plan_asks_for_is_enough_and_little_less_is_not(model):
         assert asked(200, slack * plan.needed.epsilon).epsilon > slack * plan.needed.epsilon
 
 
+@pytest.mark.slow
 def test_fewer_records_than_a_batch_has_do_not_end_the_search():
     model = DPLogisticRegression(0.5, delta=1e-9, solver=SGD(n_steps=100, batch_size=1000))
     needed = model.plan(5000, 3).needed.n_samples
@@ -186,6 +187,7 @@ def test_boosting_warns_once_that_it_fits_no_trees_before_the_charge(name, heard
     assert model.privacy_report_.public["resolved"]["trees"] == planned and model.trees_ is None
 
 
+@pytest.mark.slow
 def test_trees_and_a_choice_between_models_give_no_such_warning(heard):
     X, y = table(30_000, 2, False)
     model = DPGradientBoostingClassifier(feature_bounds=1.0, classes=[0, 1])

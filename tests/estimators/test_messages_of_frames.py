@@ -345,6 +345,7 @@ class OfArrow:
         return self._frame.__arrow_c_stream__(requested_schema)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [pa.Table.from_pandas, *slow(OfArrow, OfInterchange)])
 def test_frames_of_other_libraries_are_read_as_those_of_pandas(made, rng):
     """In fit, predict, score, plans, schema learning, evaluations, transformers and searches."""
@@ -444,6 +445,7 @@ def test_an_array_without_bounds_warns_before_the_charge(kind, rng):
         kind(**bounds).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default::skdp.TableWarning")
 def test_a_search_over_an_array_without_bounds_warns_before_the_charge(rng):
     X, y = rng.uniform(0, 90, (300, 3)), np.arange(300) % 2
@@ -509,6 +511,7 @@ def published(rng, n=6000):
     return pd.DataFrame({"area": cells, "rooms": rooms}), 0.07 * area + 8 * rooms + rng.normal(0, 10, n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [lambda X: X.astype({"area": object}), pa.Table.from_pandas, *slow(lambda X: X, pl.from_pandas)])
 def test_text_that_holds_numbers_is_read_cell_by_cell(made, rng):
     """As the command line reads it: R2 was .05 where all cells were taken for text."""
@@ -536,6 +539,7 @@ def test_the_kind_of_text_is_learned_with_noise_and_that_of_categories_is_public
     assert codes.learnt_["a"]["kind"] == "category"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPAdditiveClassifier])
 def test_cells_that_the_fit_did_not_know_are_counted_when_it_predicts(kind, rng):
     """Of True and False, 0 and 1 or YES and NO where the fit had yes and no, and of decimal commas in some cells."""

@@ -82,6 +82,7 @@ def table_of(stored, kind, length=1000, **given):
     return chunks(parts, **given)
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize(
     "name, solver, kind, adjacency, storage, cache",

@@ -55,6 +55,7 @@ def test_the_report_says_how_often_the_source_is_read(name, cache):
     assert public["passes"] <= public["n_releases"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ("disk", None))
 def test_a_plan_states_of_a_table_what_the_fit_states(files, cache):
     table, model = npy(*files, cache=cache), MODELS["auto"]
@@ -83,6 +84,7 @@ def test_all_forms_of_the_report_have_the_table(files):
     assert all(line in page for line in statement.assumptions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ("float32", "float64", None))
 def test_bytes_follow_from_shape_and_stated_dtype_alone(dtype):
     """A batch may be sparse, or of integers, by its records: the report is the same."""

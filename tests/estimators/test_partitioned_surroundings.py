@@ -52,6 +52,7 @@ def test_scores_compare_with_the_targets_of_the_table(model, table):
         fitted.score(chunks(lambda: [X]))
 
 
+@pytest.mark.slow
 def test_pipelines_take_tables(table, tmp_path):
     plain, kept = (make_pipeline(BoundedScaler(1.0), MODEL, memory=memory) for memory in (None, str(tmp_path / "memory")))
     with reproducible_noise(0):
@@ -113,6 +114,7 @@ def test_transformers_that_learn_are_refused(table):
         make_pipeline(StandardScaler(), MODEL).fit(table)
 
 
+@pytest.mark.slow
 def test_tables_pickle_where_their_source_does(table):
     with reproducible_noise(0):
         coef = MODEL.fit(table).coef_

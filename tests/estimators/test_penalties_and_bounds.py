@@ -113,6 +113,7 @@ def test_bounds_that_are_none_are_refused(bounds, error):
         DPLogisticRegression(feature_bounds=bounds).plan(100, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", (np.asarray, list))
 def test_many_bounds_survive_copies_and_are_brief_in_reports(kind):
     bounds = kind(np.column_stack([np.zeros(5000), np.linspace(1, 2, 5000)]).tolist())

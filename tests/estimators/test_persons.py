@@ -119,6 +119,7 @@ def test_all_estimators_protect_persons_or_say_that_they_do_not():
         DPGroupDROClassifier(data_norm=2.0).plan(1000, 3, persons=WHO)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(KINDS.keys() - {"objective"}))  # whose noise for persons is larger
 def test_persons_of_one_row_are_records(name):
     model, table, y = KINDS[name]
@@ -175,6 +176,7 @@ def test_no_id_is_left_behind(name):
     assert "secret" not in str(vars(model)) + model.privacy_report_.to_html()
 
 
+@pytest.mark.slow
 def test_ids_may_be_a_column_of_a_frame():
     frame = FRAME.assign(patient=WHO)
     expected = of_persons("tabular")
@@ -438,6 +440,7 @@ def folds():
     return (GroupKFold(3, shuffle=True, random_state=0),) if "shuffle" in GroupKFold.__init__.__code__.co_varnames else ()
 
 
+@pytest.mark.slow
 def test_searches_and_curves_that_cut_rows_are_outside_the_guarantee():
     cv = GroupShuffleSplit(2, random_state=0)
     with sklearn.config_context(enable_metadata_routing=True):
@@ -528,6 +531,7 @@ def test_bags_of_rows_are_outside_the_guarantee():
             BaggingClassifier(model, 2, max_samples=0.5, bootstrap=False).fit(X, LABELS, persons=WHO)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default::skdp.TableWarning")
 def test_names_of_ids_of_persons_warn_of_fits_that_protect_rows():
     frame = FRAME.set_index(pd.Index(WHO, name="patient_id"))

@@ -76,6 +76,7 @@ def test_other_estimators_look_too(model):
     assert len(said(lambda: make_pipeline(StandardScaler(), model).fit(X, Y))) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "work",
     (

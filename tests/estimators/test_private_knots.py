@@ -103,6 +103,7 @@ def test_a_solver_is_told_how_much_noise_it_has():
     assert calibrate(schedule, budget) == pytest.approx(1000 / whole.signal_to_noise)
 
 
+@pytest.mark.slow
 @both
 def test_knots_depend_on_the_records_through_that_release_alone(kind, rng, monkeypatch):
     """Quite different tables have the same knots where its answer is the same, and others where it is not."""

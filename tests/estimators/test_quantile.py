@@ -45,6 +45,7 @@ def excess(predictions, level):
     return (losses[0] - losses[1]) / (losses[2] - losses[1])
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 @every_level

@@ -186,6 +186,7 @@ def survey():
     return x, level, drawn, np.where(often, 2.5, 10.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
 def test_weights_undo_the_bias_of_a_survey(adjacency):
     """The means of the population and of the sample differ by .24; noise and sampling move a fit by less than .03."""
@@ -324,6 +325,7 @@ def test_tables_in_partitions_have_no_weights(tmp_path):
         model("logistic").plan(table)
 
 
+@pytest.mark.slow
 def test_columns_of_a_frame_are_learned_without_weights_and_fitted_with_them():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     estimator = DPLogisticRegression(3.0, max_sample_weight=4.0)

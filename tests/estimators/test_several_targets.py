@@ -85,6 +85,7 @@ def test_a_single_column_is_the_vector_with_another_shape(table):
     assert column.predict(X).shape == (3000, 1)
 
 
+@pytest.mark.slow
 def test_one_joint_fit_is_better_than_fits_that_divide_the_budget(table):
     """They pay for the geometry of the features three times; medians of five fits."""
     X, Y = table[0][:1000], table[1][:1000]

@@ -155,6 +155,7 @@ def test_what_the_guarantee_covers_does_not_warn(meta, ledger):
         assert warned(lambda: meta.fit(X, Y)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cv", (3, *slow(None, StratifiedKFold(3))), ids=str)
 def test_stratified_folds_inside_a_ledger_warn(cv, ledger):
     meta = (
@@ -170,6 +171,7 @@ def test_stratified_folds_inside_a_ledger_warn(cv, ledger):
         assert "is stratified" in message and "cv=KFold(...)" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cv", (KFold(3), [(np.arange(100), np.arange(100, 200))] * 2), ids=("KFold", "list"))
 def test_other_folds_do_not(cv, ledger):
     with ledger:
@@ -317,6 +319,7 @@ def test_a_search_without_room_is_refused_before_its_first_fit(search, n_fits, n
     assert re.search(r"\.py|\d{4,}\.\d", str(refusal.value)) is None
 
 
+@pytest.mark.slow
 def test_a_search_with_just_enough_room_ends_and_can_be_repeated_once_there_is_room_again(tmp_path):
     """Its refit, and a second search that has no room, are told from the first one."""
     ledger = PrivacyLedger(tmp_path / "exact.db", epsilon=1.5, delta=1e-5)
@@ -333,6 +336,7 @@ def test_a_search_with_just_enough_room_ends_and_can_be_repeated_once_there_is_r
     assert len(other.entries) == 7
 
 
+@pytest.mark.slow
 def test_searches_by_halving_with_room_end(ledger):
     """Those that say in advance how many fits they make, and those that do not."""
     model = MODEL.__sklearn_clone__().set_params(epsilon=0.2)
@@ -343,6 +347,7 @@ def test_searches_by_halving_with_room_end(ledger):
     assert len(ledger.entries) > 20
 
 
+@pytest.mark.slow
 def test_no_search_is_refused_that_a_ledger_has_room_for(ledger):
     """Sampled fits, and epsilons of many sizes: the check is a bound from below."""
     for estimator, grid in (
@@ -403,6 +408,7 @@ def test_the_refit_counts_with_the_largest_budget():
     assert len(small.entries) == 6
 
 
+@pytest.mark.slow
 def test_candidates_that_cost_less_than_the_estimator_are_not_refused():
     search = GridSearchCV(piped(epsilon=1.9), {"dplogisticregression": [MODEL.__sklearn_clone__().set_params(epsilon=0.1)]})
     with PrivacyLedger(epsilon=2.0, delta=1e-6) as small:

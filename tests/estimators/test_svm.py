@@ -106,6 +106,7 @@ def test_the_gradients_of_all_classes_are_clipped_as_one_vector(loss, rng):
     assert largest > 0.99
 
 
+@pytest.mark.slow
 def test_one_constant_model_where_nothing_can_be_told(rng):
     """At 300 records and epsilon 0.1 nothing but the larger class: three of four fits, or more, predict it nearly always."""
     X, y = rng.normal(size=(300, 5)), (rng.random(300) < 0.9).astype(int)

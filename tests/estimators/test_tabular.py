@@ -51,6 +51,7 @@ def test_public_facts_choose(shape, classifier, regressor):
         assert report.estimator == tabular.__name__ and report.public["family"].startswith(f"{kind.__name__}: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n, kind", [(1000, DPLogisticRegression), (20_000, DPGradientBoostingClassifier)])
 def test_a_fit_is_that_of_the_chosen_estimator(n, kind, rng, monkeypatch):
     monkeypatch.setattr(_rule, "N_TREES", 3)
@@ -72,6 +73,7 @@ def test_a_fit_is_that_of_the_chosen_estimator(n, kind, rng, monkeypatch):
             getattr(model, name)
 
 
+@pytest.mark.slow
 def test_what_columns_that_are_learned_leave_decides(rng):
     """Between the ratio of the whole budget and that of the second stage, an estimator with trees would fit none."""
     frame, _ = table(4000, rng)
@@ -104,6 +106,7 @@ def test_a_fit_is_charged_once(rng):
     assert [entry.spending.estimator for entry in ledger.entries] == ["DPTabularClassifier"] * 2
 
 
+@pytest.mark.slow
 def test_the_number_of_records_of_a_table_in_partitions_decides(monkeypatch):
     """The table is counted before it is read for the fit."""
     monkeypatch.setattr(_rule, "N_TREES", 3)

@@ -232,6 +232,7 @@ def with_a_sparse_tail():
     return fitted(DPAdditiveClassifier(3.0, delta=1e-6, feature_bounds=bounds, classes=[0, 1], inference=True), X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sharey", (True, False))
 def test_a_sparse_tail_does_not_set_the_limits(with_a_sparse_tail, sharey):
     """The band of the tail leaves the axis; that of the other curve, which has effects of 1, fills at least a third of it."""
@@ -300,6 +301,7 @@ def test_the_axis_of_a_number_ends_where_released_shares_end(shares, expected):
     assert drawn_with_shares(pair, np.repeat(np.array(shares) / 3, 3)).get_xlim() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model", (DPAdditiveClassifier(), DPAdditiveClassifier(inference=True), DPGradientBoostingClassifier()), ids=str
 )
@@ -396,6 +398,7 @@ def test_the_former_name_of_features_warns():
         assert titles(AdditiveDisplay.from_estimator(model(), terms=["gain"])) == ["gain"]
 
 
+@pytest.mark.slow
 def test_panels_are_read_in_their_order_however_wide_they_are():
     grids = {f"column {size}": np.arange(size).astype(str).astype(object) for size in (3, 50, 4, 20, 5)}
     functions = {name: function((name,), grid, 1, ("category",), len(grid)) for name, grid in grids.items()}
@@ -405,6 +408,7 @@ def test_panels_are_read_in_their_order_however_wide_they_are():
     assert places == sorted(places) == [(0, 0), (1, 0), (2, 0), (2, 1), (3, 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scale, grid",
     (
@@ -445,6 +449,7 @@ def test_of_very_many_categories_those_are_drawn_that_are_clearly_not_zero(band)
     assert len(AdditiveDisplay([pair], response="").plot().axes_[0].get_yticks()) <= 18
 
 
+@pytest.mark.slow
 def test_many_categories_take_more_room_and_no_panel_covers_another():
     grids = {f"column {size}": np.arange(size).astype(str).astype(object) for size in (5, 20, 3, 60, 19, 4)}
     functions = {name: function((name,), grid, 1, ("category",), len(grid)) for name, grid in grids.items()}
@@ -529,6 +534,7 @@ def test_only_fitted_additive_models_have_functions():
             AdditiveDisplay.from_estimator(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", (2, 3))
 def test_of_pipelines_and_searches_the_model_in_them_is_drawn(n_classes):
     inner = model(n_classes)
@@ -554,6 +560,7 @@ def test_a_model_tells_the_scale_of_each_column():
     assert [ax.get_xscale() for ax in drawn] == ["symlog", "symlog"]
 
 
+@pytest.mark.slow
 def test_functions_are_drawn_for_the_event_and_it_is_named():
     """With two classes in another order than sorted, functions are negated, with their bands and missing cells."""
     usual = model()
@@ -576,6 +583,7 @@ def test_functions_are_drawn_for_the_event_and_it_is_named():
     assert AdditiveDisplay.from_estimator(model(event_="yes")).response == "added to the log-odds of yes"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", (0, 2, 3))
 def test_models_are_drawn_as_they_are(n_classes):
     rng = np.random.default_rng(0)
@@ -598,6 +606,7 @@ def test_a_missing_matplotlib_is_named(monkeypatch):
         AdditiveDisplay.from_estimator(model())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "of_frame", (pd.Timestamp, *slow(lambda text: pd.Timestamp(text).to_period("D"))), ids=("dates", "periods")
 )

@@ -53,6 +53,7 @@ def test_the_result_draws_itself_on_given_axes(result):
         result.plot("model")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("params", ({}, {"solver": SGD(2, batch_size=10)}, {"method": "clopper-pearson"}), ids=str)
 def test_the_shaded_region_ends_at_guessing(params):
     positive, least = audited(**params).plot().permitted

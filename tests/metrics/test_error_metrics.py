@@ -65,6 +65,7 @@ def test_without_noise_the_metrics_are_those_of_scikit_learn():
         assert clipped[name].value == pytest.approx(value), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", (2.0, None))
 def test_intervals_cover_noise_and_sampling(given):
     X, y = records(400_000, seed=10**6)

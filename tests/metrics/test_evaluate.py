@@ -113,6 +113,7 @@ def test_the_plan_is_the_report_and_the_noise_is_as_stated(adjacency):
     assert first.std() == pytest.approx(line.noise_multiplier * math.sqrt(7), rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_unbiased_table_has_the_stated_covariance(rng):
     counts, n = rng.integers(0, 200, (2, 8)).astype(float), 0
     n, matrix = int(counts.sum()), tree(8)

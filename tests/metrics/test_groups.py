@@ -63,6 +63,7 @@ def test_no_record_moves_the_tree_of_groups_further_than_the_sensitivity(n_group
     assert apart == pytest.approx(query.sensitivity("replace_one"), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_tables_of_groups_have_the_stated_covariance(rng):
     counts, matrix, seen = rng.integers(50, 200, (3, 2, 4)).astype(float), tree(4), []
     for _ in range(6000):
@@ -76,6 +77,7 @@ def test_tables_of_groups_have_the_stated_covariance(rng):
         np.testing.assert_allclose(np.cov(values.T), stated.covariance, atol=0.08 * stated.covariance.max())
 
 
+@pytest.mark.slow
 def test_intervals_of_groups_cover_noise_and_sampling():
     truth = evaluate_exactly()
     covered, repeats = dict.fromkeys(EVERY, 0), 40

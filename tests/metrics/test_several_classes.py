@@ -56,6 +56,7 @@ def test_without_noise_the_matrix_is_that_of_scikit_learn(normalize):
     assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == list(CLASSES)
 
 
+@pytest.mark.slow
 def test_the_unbiased_matrix_has_the_stated_covariance(rng):
     counts = rng.integers(50, 200, (3, 3)).astype(float)
     seen = []
@@ -70,6 +71,7 @@ def test_the_unbiased_matrix_has_the_stated_covariance(rng):
     np.testing.assert_allclose(sparse, [[80.0, 0.0], [0.0, 20.0]])
 
 
+@pytest.mark.slow
 def test_intervals_cover_noise_and_sampling():
     X, y = records(400_000, seed=10**6)
     truth = confusion_matrix(y, Nearest().predict(X), normalize="true")

@@ -156,6 +156,7 @@ def test_the_noise_is_the_smaller_one_and_gaussian_under_a_ledger():
     assert pure.spent.delta == 0 and "pure 0.4-differential privacy" in str(plan_evaluation(5000, epsilon=0.4, delta=0))
 
 
+@pytest.mark.slow
 def test_all_noise_of_one_budget_is_worse_than_that_of_one_metric():
     errors = {"alone": [], "all": []}
     for seed in range(30):

@@ -302,6 +302,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 def test_the_check_passes_what_is_right(rng):
     """Dense and sparse; also the package's own problems."""
     X, y = rng.normal(size=(100, 6)), np.arange(100) % 2

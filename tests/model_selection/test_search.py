@@ -81,6 +81,7 @@ def asked(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("refit", (True, False))
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
@@ -95,6 +96,7 @@ def test_composition_spends_what_an_independent_program_says(asked, refit, adjac
     assert 0.699 < search.privacy_spent_.epsilon <= 0.7 and search.privacy_spent_.delta == 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refit", (True, False))
 def test_random_stopping_spends_what_an_independent_program_says(asked, refit):
     search = fitted(mechanism="random_stopping", refit=refit, epsilon=0.7, delta=1e-6)
@@ -109,6 +111,7 @@ def test_random_stopping_spends_what_an_independent_program_says(asked, refit):
     assert search.privacy_spent_.epsilon <= 0.7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", BOTH)
 def test_one_charge_comes_before_the_first_fit(mechanism, monkeypatch):
     with PrivacyLedger(epsilon=1.0, delta=1e-5) as ledger:
@@ -126,6 +129,7 @@ def test_one_charge_comes_before_the_first_fit(mechanism, monkeypatch):
             clone(MODEL).set_params(epsilon=1.2).fit(*records())  # the search leaves nothing paid in advance
 
 
+@pytest.mark.slow
 def test_a_part_that_spends_more_than_its_share_is_refused(monkeypatch):
     """The twin: a refit with the whole budget, and scores with it."""
     plan = fitted(mechanism="composition").plan_
@@ -164,6 +168,7 @@ def test_what_is_paid_in_advance_is_one_part_of_this_thread():
         charging.scheduled(lambda: None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", BOTH)
 def test_only_released_results_leave(mechanism):
     search = fitted(mechanism=mechanism)
@@ -188,6 +193,7 @@ def test_the_score_of_a_search_is_that_of_its_scoring():
     assert search.privacy_report_.noise_size.endswith("in the score of one trial")
 
 
+@pytest.mark.slow
 def test_scores_are_noisy():
     scores = set()
     for seed in range(5):
@@ -196,6 +202,7 @@ def test_scores_are_noisy():
     assert len(scores) == 5
 
 
+@pytest.mark.slow
 def test_other_records_with_the_same_answers_leave_the_same_result(monkeypatch):
     """Nothing that leaves depends on the records beside the answers of the oracle and the labels."""
     answers, ask = [], Oracle.ask
@@ -215,6 +222,7 @@ def test_other_records_with_the_same_answers_leave_the_same_result(monkeypatch):
     np.testing.assert_array_equal(first.best_estimator_.coef_, second.best_estimator_.coef_)
 
 
+@pytest.mark.slow
 def test_the_division_depends_on_the_number_of_records_alone(monkeypatch):
     parts = []
     fit = DPLogisticRegression.fit
@@ -233,6 +241,7 @@ def test_the_division_depends_on_the_number_of_records_alone(monkeypatch):
     assert parts[:half] == parts[half:] and {len(part) for part in parts} == {480, 600}
 
 
+@pytest.mark.slow
 def test_the_secret_draws_do_not_follow_from_random_state(monkeypatch):
     numbers = []
     trial = _search._DPSearch._trial
@@ -247,6 +256,7 @@ def test_the_secret_draws_do_not_follow_from_random_state(monkeypatch):
     assert len(set(runs)) > 1  # equal in less than one of a million
 
 
+@pytest.mark.slow
 def test_the_generator_of_numpy_does_not_count_secret_trials(monkeypatch):
     """A part with random_state=None draws in each trial."""
     numbers, after, drawn, generator = [], set(), set(), check_random_state(None)
@@ -273,6 +283,7 @@ def warns_of_records(X):
     return X
 
 
+@pytest.mark.slow
 def test_warnings_follow_the_filters_of_the_user():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
@@ -280,6 +291,7 @@ def test_warnings_follow_the_filters_of_the_user():
     assert not caught
 
 
+@pytest.mark.slow
 def test_warnings_of_other_steps_stay_inside():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -288,6 +300,7 @@ def test_warnings_of_other_steps_stay_inside():
     assert OutsideGuaranteeWarning in kinds and RuntimeWarning not in kinds
 
 
+@pytest.mark.slow
 def test_what_it_does_not_judge_is_said_once():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -316,6 +329,7 @@ def test_the_number_of_trials_is_poisson(monkeypatch):
     assert 0 in totals  # e^-6 of 2000 is 5: missed in less than one of a hundred
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "wrap",
     (
@@ -392,6 +406,7 @@ def test_it_chooses_the_estimator_that_suits():
     assert search.predict_proba(X).shape == (20_000, 2) and list(search.classes_) == [0, 1] and search.n_features_in_ == 2
 
 
+@pytest.mark.slow
 def test_clones_pickles_and_frames():
     X, y = records()
     frame = pd.DataFrame(X, columns=["a", "b"])
@@ -428,6 +443,7 @@ def test_a_candidate_that_fails_is_the_worst(monkeypatch):
         fitted(mechanism="random_stopping")
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore::skdp.OutsideGuaranteeWarning", "ignore::skdp.WeakPrivacyWarning")
 @pytest.mark.parametrize("mechanism", BOTH)
@@ -566,6 +582,7 @@ def test_wrong_records_are_refused_before_the_charge_wherever_they_are(row):
         assert not ledger.entries
 
 
+@pytest.mark.slow
 def test_unknown_steps_and_searches_that_cannot_pay_warn():
     with pytest.warns(OutsideGuaranteeWarning, match="functiontransformer"):
         fitted(DPGridSearchCV(make_pipeline(FunctionTransformer(), MODEL), {}))
@@ -577,6 +594,7 @@ def test_unknown_steps_and_searches_that_cannot_pay_warn():
         fitted(epsilon=0.05, scoring="neg_log_loss")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", BOTH)
 def test_the_plan_is_what_is_spent_and_says_when_it_pays(mechanism):
     search = DPGridSearchCV(MODEL, GRID, mechanism=mechanism, epsilon=0.5)
@@ -594,6 +612,7 @@ def test_the_plan_is_what_is_spent_and_says_when_it_pays(mechanism):
     assert search.privacy_report_.to_dict()["spent"]["epsilon"] <= 0.5 and search.privacy_report_.to_html()
 
 
+@pytest.mark.slow
 def test_warnings_of_a_search_are_at_the_line_that_called_it():
     with pytest.warns(WeakPrivacyWarning) as caught:
         DPGridSearchCV(MODEL, GRID, epsilon=50.0, random_state=0).fit(*records())
@@ -704,6 +723,7 @@ def test_a_plan_of_a_table_of_persons_needs_them():
         DPGridSearchCV(OF_PERSONS, GRID).plan(rows_of_persons()[0])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 @pytest.mark.parametrize("mechanism", BOTH)
 def test_without_noise_it_is_a_search_that_says_so(mechanism):

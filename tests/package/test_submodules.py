@@ -23,6 +23,7 @@ def printed(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.slow
 def test_every_public_module_is_an_attribute():
     assert "inspection" in PUBLIC and "testing" in PUBLIC
     code = f"import skdp; print(all(getattr(skdp, name).__name__ == 'skdp.' + name for name in {PUBLIC}))"
@@ -30,6 +31,7 @@ def test_every_public_module_is_an_attribute():
     assert set(PUBLIC) <= set(dir(skdp)) and set(skdp.__all__) <= set(dir(skdp))
 
 
+@pytest.mark.slow
 def test_a_class_of_a_submodule_is_reached():
     assert printed("import skdp; print(skdp.inspection.AdditiveDisplay.__name__)") == "AdditiveDisplay"
 
@@ -57,6 +59,7 @@ def test_each_name_for_type_checkers_is_marked_as_exported(package):
     assert aliases and all(alias.name in ("*", alias.asname) for alias in aliases)
 
 
+@pytest.mark.slow
 def test_an_estimator_brings_none_of_the_others():
     code = "import sys; from skdp import DPLinearSVC; print(*(f'skdp.estimators.{name}' in sys.modules for name in {names}))"
     assert printed(code.replace("{names}", "('_svm', '_logistic', 'boosting', '_tabular')")) == "True False False False"

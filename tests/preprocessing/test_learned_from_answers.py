@@ -87,6 +87,7 @@ def answering(patched, how, seed):
     patched.setattr(Oracle, "_answer", lambda self, query, release, records: ANSWERS[how](rng, query))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ANSWERS)
 def test_a_schema_follows_from_every_answer(how, monkeypatch):
     """No error and no warning; limits are finite, rows have length at most 1, JSON gives the same schema."""

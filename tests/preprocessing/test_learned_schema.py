@@ -192,6 +192,7 @@ def test_columns_of_which_most_is_not_read_are_named_after_the_releases(schema, 
         assert "--decimal ," in str(said[-1].message) and "'age'" not in str(said[-1].message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", (0.3, 1.0, 3.0))
 def test_columns_that_are_read_are_not_named(epsilon, rng):
     """Numbers as text, gaps, text with few words, and both together; 30 columns with a false alarm in 1000 each at most."""
@@ -440,6 +441,7 @@ def test_a_polars_frame_gives_the_same(frame):
     np.testing.assert_array_equal(here.transform(pandas), there.transform(polars))
 
 
+@pytest.mark.slow
 def test_rows_are_mapped_by_themselves(frame):
     model = learned(frame)
     together = model.transform(frame.iloc[:20])
@@ -595,6 +597,7 @@ def test_without_noise_it_says_so(frame):
     assert model.learnt_["name"]["categories"] == 0  # hash buckets of 4000 names: about 16 records in each
 
 
+@pytest.mark.slow
 def test_it_is_a_transformer_of_scikit_learn(frame, tmp_path):
     model = learned(frame)
     fresh = clone(model)

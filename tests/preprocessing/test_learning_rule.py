@@ -519,6 +519,7 @@ def test_where_noise_hides_everything_codes_are_likely_to_be_small(rng):
     assert common_buckets(shares, 0.005, codes=True)[0].buckets == (205,)  # the first are seen to be empty
 
 
+@pytest.mark.slow
 def test_noise_in_the_buckets_of_numbers_is_no_missing_cell():
     """Of 256 empty buckets, one is above 3.7 standard deviations in 3 of 100 columns; a rate of .001 passes with P > .9999."""
     rng, ghosts, sigma = np.random.default_rng(0), 0, 0.02

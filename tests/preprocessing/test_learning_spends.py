@@ -70,6 +70,7 @@ def test_report_ledger_and_accountant_agree(name, adjacency, epsilon, delta, tmp
         assert multipliers[2] ** 2 / multipliers[1] ** 2 == pytest.approx(10)
 
 
+@pytest.mark.slow
 def test_two_fits_and_a_model_are_the_sum_of_their_squares(tmp_path):
     """A ledger that holds the columns, the columns again, and a model states what all releases together spend."""
     frame, words = table(2, 1, 1)

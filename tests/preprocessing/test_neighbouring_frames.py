@@ -162,6 +162,7 @@ def as_in_a_fit():
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("place", (0, 3))
 @pytest.mark.parametrize("maker", MAKERS)
@@ -220,6 +221,7 @@ def frames(place, n_frames, rng):
         yield pd.DataFrame(here), pd.DataFrame(there), kinds
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("place", (0, *slow(3)))
 def test_the_counts_of_neighbouring_frames_differ_by_at_most_the_sensitivity(place, rng):

@@ -86,6 +86,7 @@ def normal(sigma):
     return lambda b: -((b / sigma) ** 2) / 2 - math.log(sigma * math.sqrt(2 * math.pi))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("loss", (Logistic(), HuberHinge(), Huber()), ids=lambda loss: loss.name)
 def test_the_exact_density_never_exceeds_the_claim_and_comes_near(adjacency, loss, rng):
@@ -237,6 +238,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("law", LAWS)

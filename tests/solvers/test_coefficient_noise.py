@@ -151,6 +151,7 @@ def test_gradients_of_nothing_but_noise_leave_what_is_stated(adjacency):
     assert np.mean(squares) == pytest.approx(1.0, abs=0.12)
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize(
     "kind, n_classes, epsilon", (("classes", 3, 0.1), ("classes", 3, 1.0), ("classes", 2, 1.0), ("numbers", 2, 1.0))
@@ -223,6 +224,7 @@ def test_clipped_records_do_not_bend():
     assert clipped_bend(0.3, 2.0, 0.2) < clipped_bend(0.3, 2.0, 0.5) < clipped_bend(0.3, 2.0, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ("numbers", *slow("classes")))
 def test_noise_of_the_centre_is_that_of_its_release(kind):
     """Over 100 refits with 8 columns: within 15 %, 6 standard errors of the standard deviation of 800 numbers."""

@@ -38,6 +38,7 @@ def table(design, rng):
     return X, means + rng.normal(size=N) * 0.2, coef, means
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("epsilon", (0.1, 1.0))
 @pytest.mark.parametrize("design", (equicorrelated, skewed, categories, all_levels))
@@ -64,6 +65,7 @@ def test_what_is_offered_holds_what_it_promises(design, epsilon):
         assert np.mean(held) > 0.8
 
 
+@pytest.mark.slow
 def test_refits_of_one_table_agree_within_their_intervals():
     """Noise alone: the intervals of 16 fits hold the mean of their centres; on average they miss less than a fifth."""
     X, y, _, _ = table(equicorrelated, np.random.default_rng(0))

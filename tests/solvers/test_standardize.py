@@ -45,6 +45,7 @@ def test_the_share_is_that_of_the_squared_gaussian_parameter(share):
     assert first / (first + steps) == pytest.approx(share)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_it_finds_what_is_hidden_by_offsets_and_scales(solver, rng):
     X, y = shifted(rng)
@@ -59,6 +60,7 @@ def test_it_finds_what_is_hidden_by_offsets_and_scales(solver, rng):
     assert auc[None] < reference - 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("fit_intercept", (True, False))
 @pytest.mark.parametrize("alpha", (0.0, 1e-2))

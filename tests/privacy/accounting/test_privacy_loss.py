@@ -64,6 +64,7 @@ def test_one_release_equals_its_integral(adjacency, rate, multiplier):
 SCHEDULES = {"two kinds": THOUSAND, "many": sampled(300, 0.2), "few": sampled(20, 1e-3)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency, epsilon, name", pairwise(product(ADJACENCIES, (0.1, 1.0, 8.0), SCHEDULES)))
 def test_calibration_spends_the_budget_by_the_accountants_count(adjacency, epsilon, name):
     schedule, budget = SCHEDULES[name], Budget(epsilon, 1e-6, adjacency)
@@ -149,6 +150,7 @@ def test_rounding_of_the_transforms_is_paid_for():
     assert spent_epsilon(schedule, scale, budget) > (1 + 1e-4) * epsilon_by_accountant(schedule, scale, budget, 5e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("epsilon", (1e-3, 100.0))

@@ -153,6 +153,7 @@ def test_norms_do_not_depend_on_who_else_is_in_the_sample(width, rng):
             np.testing.assert_array_equal(way(chosen), whole[chosen])
 
 
+@pytest.mark.slow
 def test_norms_of_many_parts_do_not_depend_on_it_either(rng):
     """NumPy adds more than seven numbers of one record in another order than those of two."""
     here, there = ([made(rng, 200, 2, 3, 1.0, 1.0) for _ in range(20)] for _ in range(2))

@@ -233,6 +233,7 @@ def test_an_attack_on_sums_and_on_mapped_rows_together_has_what_was_spent_and_no
             assert kstest((ratios - sign * mu**2 / 2) / (wrong * mu), "norm").pvalue < 1e-6
 
 
+@pytest.mark.slow
 def test_a_matrix_from_exact_sums_gives_a_record_away():
     """The broken twin: a matrix from exact sums reveals the record; one from noisy sums reveals little."""
     leaky, honest = ([choices(with_record, exact, 200)[0].mean() for with_record in (True, False)] for exact in (True, False))

@@ -132,6 +132,7 @@ def test_sums_over_partitions_are_those_of_the_table(storage, monkeypatch):
         } == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", [query for some in OF_CELLS.values() for query in some], ids=lambda query: type(query).__name__)
 def test_counts_over_partitions_are_those_of_the_table(query):
     """Of any cut, to the last bit, without null records, and with hostile cells in a single record."""

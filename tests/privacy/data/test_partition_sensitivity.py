@@ -96,6 +96,7 @@ def test_no_record_moves_an_answer_further_than_the_sensitivity_and_some_come_ne
         assert 0.99 < ratio <= 1 + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
 def test_nor_in_sparse_tables(name):
     for ratio in furthest(name, PLACES["alone"], sparse.csr_array).values():

@@ -51,6 +51,7 @@ def model(solver, **given):
     return DPLogisticRegression(2.0, classes=[0, 1], data_norm=1.0, solver=solver, **given)
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("storage", (np.asarray, sparse.csr_array, np.float32), ids=("dense", "csr", "float32"))
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -121,6 +122,7 @@ def test_samples_share_no_sum(rows):
         engine.close()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of Dask
 def test_workers_of_a_cluster_draw_the_same_records():
     """Partitions of one chunk, of several, and of none."""
@@ -149,6 +151,7 @@ def test_a_task_that_runs_twice_draws_the_same_records(monkeypatch):
         assert np.array_equal(estimator.fit(table()).coef_, once)
 
 
+@pytest.mark.slow
 def test_every_release_has_a_key_of_its_own_and_every_chunk_its_number(monkeypatch):
     drawn, keys, sampled, key = [], [], TrainingData.sampled, NoiseSource.key
     monkeypatch.setattr(NoiseSource, "key", lambda source: keys.append(key(source)) or keys[-1])
@@ -164,6 +167,7 @@ def test_the_question_hides_its_key_when_it_is_printed():
     assert "key that must" not in repr(asked) + str(asked) + f"{asked}"
 
 
+@pytest.mark.slow
 def test_samples_need_a_kept_copy():
     """Each would read the whole source; refused before it is read."""
 

@@ -85,6 +85,7 @@ def test_nobody_else_can_open_the_file(tmp_path, monkeypatch):
     file.close()
 
 
+@pytest.mark.slow
 @linux
 def test_nothing_is_left_of_a_killed_process(tmp_path):
     environment = os.environ | {spill.DIRECTORY: str(tmp_path)}

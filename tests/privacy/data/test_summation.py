@@ -122,6 +122,7 @@ def of_partitions(terms, n_partitions):
     return joined(*runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "terms",
     (

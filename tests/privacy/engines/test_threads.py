@@ -119,6 +119,7 @@ def test_a_source_that_fails_when_it_is_read_first_charges_nothing_and_quotes_no
     assert not hasattr(model, "coef_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAILING)
 def test_a_source_that_fails_later_leaves_the_model_as_it_was(name):
     model = clone(MODEL).fit(chunks(parts))
@@ -167,6 +168,7 @@ def test_a_source_that_changes_stops_the_fit(name, first):
     assert not hasattr(model, "coef_")
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_after_it_was_copied_changes_no_bit(tmp_path, monkeypatch):
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", Y)
@@ -188,6 +190,7 @@ def test_a_file_that_changes_after_it_was_copied_changes_no_bit(tmp_path, monkey
     assert str(caught.value) == partition.CHANGED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ("disk", None))
 def test_reads_of_the_source(cache, monkeypatch):
     """One with a copy, otherwise one before the charge and one per pass; clipping reads nothing of its own."""
@@ -227,6 +230,7 @@ def nothing_is_left(before):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ("disk", None))
 @pytest.mark.parametrize(
     ("owner", "name", "number", "charged"),
@@ -259,6 +263,7 @@ def test_an_interrupt_leaves_nothing_behind(owner, name, number, charged, cache,
     assert "Traceback" not in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_interrupt_while_predicting(monkeypatch):
     model = clone(MODEL).fit(chunks(parts))
     before, state = descriptors(), pickle.dumps(model)
@@ -281,6 +286,7 @@ def test_errors_in_threads_become_a_sentence(monkeypatch, capfd):
     assert SECRET not in "".join(capfd.readouterr())
 
 
+@pytest.mark.slow
 def test_a_model_holds_nothing_of_its_table():
     model = clone(MODEL).fit(chunks(parts))
     content = pickle.dumps(model)
@@ -288,6 +294,7 @@ def test_a_model_holds_nothing_of_its_table():
     assert len(content) < 100_000
 
 
+@pytest.mark.slow
 def test_fits_at_the_same_time():
     with ThreadPoolExecutor(2) as pool:
         models = list(pool.map(lambda length: clone(MODEL).fit(chunks(lambda: parts(length=length))), (1000, 7000)))

@@ -68,6 +68,7 @@ SAMPLED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", SAMPLED)
 @pytest.mark.parametrize("slack", (1e-8, 1e-11))
 def test_a_cover_covers(composition, slack):

@@ -217,6 +217,7 @@ def test_gaussian_fits_add_exactly(ledger):
     assert ledger.summary().spent_epsilon == pytest.approx(gaussian_epsilon(mu, DELTA), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_single_fit_may_spend_the_whole_ledger():
     for model in (GD, SAMPLED):
         ledger = PrivacyLedger(epsilon=0.2, delta=DELTA)

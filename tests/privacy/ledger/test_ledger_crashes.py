@@ -99,6 +99,7 @@ def test_of_four_processes_racing_for_the_last_epsilon_one_gets_it(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["study.sqlite"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_write_is_undone(tmp_path):
     """A journal that a killed writer left behind is rolled back, and a ledger whose making was killed does not exist."""
     ledger = PrivacyLedger(tmp_path / "study.sqlite", epsilon=1, delta=DELTA, adjacency="zero_out")

@@ -41,6 +41,7 @@ def notes(ledger):
     return [entry.spending.estimator for entry in ledger.entries]
 
 
+@pytest.mark.slow
 def test_no_row_beside_the_entries_changes_the_summary(ledger):
     """Files of earlier versions kept composed losses under such a key, without a hash."""
     composition = Composition("replace_one", ((200, 0.05, 4.0),), (), 0.0)
@@ -101,6 +102,7 @@ PrivacyLedger("study.sqlite").add(0.1, note="half")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kills itself")
 def test_a_crash_under_one_name_takes_back_no_charge_under_another(ledger, tmp_path, monkeypatch):
     """SQLite's journal belongs to a name: a charge by a hard link was undone when the first name was opened again."""
@@ -148,6 +150,7 @@ def test_of_two_copies_that_part_a_process_goes_on_with_one(ledger, tmp_path):
     assert notes(ledger) == ["one", "two"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ("an older copy", "another way on"))
 def test_a_file_that_moved_back_is_refused(way, ledger, tmp_path):
     ledger.add(0.1, note="one")
@@ -178,6 +181,7 @@ def test_a_deleted_last_entry_is_noticed_by_the_process_that_saw_it(ledger):
         ledger.add(0.1, note="three")
 
 
+@pytest.mark.slow
 def test_charges_by_others_are_no_move_back(ledger):
     ledger.add(0.1, note="one")
     code = f"from skdp import PrivacyLedger; PrivacyLedger({str(ledger.path)!r}).add(0.1, note='two')"

@@ -189,6 +189,7 @@ def fit_in_worker(model):
     return clone(model).fit(X, y)
 
 
+@pytest.mark.slow
 def test_workers_find_the_key_in_the_environment(ledger, monkeypatch):
     monkeypatch.setenv("SKDP_LEDGER_KEY", KEY)
     with ledger:
@@ -198,6 +199,7 @@ def test_workers_find_the_key_in_the_environment(ledger, monkeypatch):
     assert len(pickle.loads(pickle.dumps(ledger)).entries) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_environment", (None, KEY + "!"))
 def test_without_it_workers_are_refused_before_any_charge(in_environment, ledger, monkeypatch):
     if in_environment:

@@ -75,6 +75,7 @@ def test_a_whole_ceiling_can_be_spent_at_once_and_then_nothing():
     assert not rule.admits(alone(1e-9, 0.0))
 
 
+@pytest.mark.slow
 @given(
     st.floats(0.01, 8),
     st.floats(1e-10, 1e-3),

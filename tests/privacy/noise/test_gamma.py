@@ -46,6 +46,7 @@ def test_exponentials_reach_both_ends():
     assert middle[0] == pytest.approx(math.log(2), rel=1e-14) and middle[1] == pytest.approx(math.log(2), rel=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_directions_are_uniform_on_the_sphere(size):
     """The square of a coordinate has a Beta distribution, its sign is fair, and the norm is 1; signs: false alarm below 1e-6."""
@@ -64,6 +65,7 @@ def test_short_vectors_are_drawn_again(monkeypatch):
     assert seeded.source().direction(2).tolist() == [0.6, -0.8]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_the_norm_has_the_stated_scale_and_no_other(size):
     noise, source = GammaNorm(2.5, size), seeded.source(11)
@@ -145,6 +147,7 @@ def test_outputs_lie_on_the_grid_without_negative_zeros(rng):
     assert silent.tolist() == [0.0, 0.25, 0.0] and not np.signbit(silent).any()
 
 
+@pytest.mark.slow
 def test_released_noise_has_the_stated_law():
     noise, source = GridGammaNorm.calibrated(sensitivity=1.0, scale=2.0, size=3, largest=10.0), seeded.source(2)
     norms = np.array([np.linalg.norm(noise.add_to(np.zeros(3), source)) for _ in range(FEWER)]) / 2.0

@@ -103,6 +103,7 @@ def released(labels, epsilon, adjacency="zero_out", noise=None, query=None):
     return Oracle(rows, plan, budget, calibrate(plan, budget), noise or NoiseSource()).ask(query)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency, scale", (("zero_out", 0.5), ("replace_one", 1.0)))
 def test_the_oracle_adds_the_noise_that_the_schedule_states(adjacency, scale):
     source = seeded.source(1)

@@ -159,6 +159,7 @@ KEYED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("where", KEYED)
 @pytest.mark.parametrize("solver", (SGD(3), SVRG(n_epochs=1, n_inner=4)), ids=lambda s: s.name)

@@ -100,6 +100,7 @@ def test_leading_zeros_are_counted_through_every_word():
         assert Bits(words)._leading_zeros(1) == zeros
 
 
+@pytest.mark.slow
 def test_far_draws_are_as_frequent_as_they_should_be():
     """10 million normals beyond 3, 4, 4.5 and 5 on either side; eight Poisson counts, false alarm 1e-6 in all."""
     counts, source = np.zeros((4, 2), dtype=int), seeded.source(5)

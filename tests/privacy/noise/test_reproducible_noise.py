@@ -27,6 +27,7 @@ def bits():
     return NoiseSource().read(16)
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_a_fit_and_its_public_choices(table):
     fits = []
     for seed in (5, 5, 6):

@@ -256,6 +256,7 @@ def test_the_scale_covers_rounding():
                 GumbelNoise.calibrated(sensitivity=bounds[0], scale=1.0, rounding=bounds[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", (5e-324, 1e-323, 1e-300, 1e279))
 def test_the_smallest_and_the_largest_scores_are_private(size):
     """Near 0 the noise would have only a few values, and far out sums would be infinite: ties would reveal data."""
@@ -268,6 +269,7 @@ def test_the_smallest_and_the_largest_scores_are_private(size):
     assert first <= math.exp(6.0) * other + 5 / math.sqrt(count) and other > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("weight", (1.0, 2.0))
 def test_the_oracle_chooses_as_the_exponential_mechanism_does(adjacency, weight):

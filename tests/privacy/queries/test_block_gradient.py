@@ -161,6 +161,7 @@ def test_a_step_reads_the_columns_of_the_block_and_of_the_last_step(storage, rng
         assert {*block} - {7} <= set(read)
 
 
+@pytest.mark.slow
 @pytest.mark.each_pair
 @pytest.mark.parametrize("storage", ("C", "F", "csr", "csc"))
 @pytest.mark.parametrize("constant, n_outputs", list(product((0.0, 0.7), (1, 3))))

@@ -26,6 +26,7 @@ def contribution(query, x, label):
     return query.evaluate(TrainingData(np.atleast_2d(x), np.array([label]), data_norm=R, intercept_scaling=constant))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", (True, False))
 @pytest.mark.parametrize("labels", ((0, 0), (1, 1), (0, 1)))
 def test_no_pair_moves_it_further_than_the_sensitivity_and_some_come_near(intercept, labels, rng):

@@ -120,6 +120,7 @@ def test_a_cell_of_either_kind_has_one_bin(rng):
     assert first[OCTAVES] == counted.sum() == last[7] == 2000
 
 
+@pytest.mark.slow
 @every_query
 @pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
 def test_no_neighbour_exceeds_the_bound_and_some_reach_it(name, adjacency, rng):

@@ -139,6 +139,7 @@ def test_twice_the_clip_norm_is_attained_far_from_the_snapshot(adjacency):
 SLOPES = [0.0, 5e-324, 1e-30, 1.0, -1.0, 1e160, -1e300, np.inf, -np.inf, np.nan]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(
     entry=st.sampled_from([0.0, 5e-324, 1e-160, 1e-30, 1.0, 1e150, 1e300]),
@@ -226,6 +227,7 @@ def answers(distance, times=400):
     return np.concatenate([oracle.ask(Difference(Logistic(), coef, snapshot, 1.0, 0.25)) for _ in range(times)])
 
 
+@pytest.mark.slow
 def test_noise_shrinks_with_the_distance_to_the_snapshot():
     """In proportion, until twice the clip norm is reached; at the snapshot there is none. 4000 draws: 1.1 % standard error."""
     far = answers(1e3).std()

@@ -80,6 +80,7 @@ def test_blocks_meet_without_gap_or_overlap(n_samples, storage, rng):
     np.testing.assert_allclose(value, expected, rtol=1e-10, atol=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(
     entries=st.lists(st.sampled_from(EXTREMES), min_size=3, max_size=3),

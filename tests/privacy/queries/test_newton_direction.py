@@ -56,6 +56,7 @@ def moved(query, first, second):
     return np.linalg.norm(query.evaluate(rows_of(first)) - query.evaluate(rows_of(second)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ridge", (0.02, 1.0, 50.0))
 def test_directions_never_move_further_than_the_sensitivity_and_come_near(ridge, rng):
     """Neighbours at random, and the worst case: shared records of zeros, and a record along the gradient."""
@@ -88,6 +89,7 @@ def test_the_smallest_ridge_counts():
 WEIRD = st.sampled_from([math.nan, math.inf, -math.inf, 1e300, -1e300, 0.0, 5e-324, 0.25, -1.0])
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(WEIRD, min_size=1, max_size=6), st.booleans(), st.sampled_from([0.0, 1e-200, 1e-30, 1.0, 1e150]))
 def test_no_loss_can_exceed_the_clip(curvatures, upper_bound, size):

@@ -362,6 +362,7 @@ def test_a_table_by_columns_is_refused(kind, rng):
         query_of(kind, SADDLES["linear"], points(rng, SADDLES["linear"]), 1.0).evaluate(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind, storage", (("primal", "C"), ("difference", "C"), ("difference", "float32")))
 def test_memory_of_a_batch_of_4096_on_a_large_network(kind, storage):
     """Far below 200 MB for 784-256-128-1; measured are 26 and 43, the rows of the sample included."""

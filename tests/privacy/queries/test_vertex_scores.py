@@ -61,6 +61,7 @@ class Steep:
         return labels[:, None] * np.where(raw > 1e200, np.nan, np.maximum(np.abs(raw), 1.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("storage", STORAGES)
 def test_no_neighbour_moves_a_score_further_than_stated_and_some_do(storage, rng):
     """Random and hostile rows, labels and points; the bound is reached within one percent under both adjacencies."""

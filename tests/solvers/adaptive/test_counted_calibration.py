@@ -92,6 +92,7 @@ def test_given_shares_leave_the_steps_a_share():
         assert steps[0] / steps[1].mechanism.weight ** 2 > 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", (0.3, 0.5))
 def test_small_tables_have_probabilities(epsilon):
     rng = np.random.default_rng(0)

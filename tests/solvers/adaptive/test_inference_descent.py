@@ -94,6 +94,7 @@ def test_steps_of_classes_are_short_where_enough_is_left_of_them(n):
         assert path == pytest.approx(8) or (noise == pytest.approx(0.25) and path < 8)
 
 
+@pytest.mark.slow
 def test_without_noise_it_is_least_squares_with_the_sandwich_of_statsmodels():
     X, y, _ = sample()
     model = noiseless(DPLinearRegression, X, y, robust=True)
@@ -110,6 +111,7 @@ def test_without_noise_it_is_least_squares_with_the_sandwich_of_statsmodels():
     np.testing.assert_allclose([*model.coef_, model.intercept_], known.params, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_without_noise_it_is_the_minimum_of_the_bounded_proper_loss_with_its_sandwich():
     X, _, y = sample()
     model, Z = noiseless(DPLogisticRegression, X, y, robust=True), np.column_stack([X, np.ones(N)])
@@ -147,6 +149,7 @@ def test_information_is_the_derivative_of_the_mean_slope():
     assert Huber(0.5).information(np.array([[0.4], [0.6], [-0.6]]), np.zeros(3)).tolist() == [[1.0], [0.0], [0.0]]
 
 
+@pytest.mark.slow
 def test_the_response_of_steps_is_that_of_a_simulation(rng):
     curvature, finish = np.array([0.05, 0.4, 1.0]), np.array([3.0, 2.0, 0.9])
     steps = Steps(1.7, 0.8, 14, 40, 0.3)

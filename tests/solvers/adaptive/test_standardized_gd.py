@@ -68,6 +68,7 @@ def shifted(rng, n=4000, scales=(1.0, 0.05, 0.3)):
     return 0.12 * (z * scales + [2.0, -3.0, 1.0]), y
 
 
+@pytest.mark.slow
 def test_it_finds_what_the_noise_leaves(rng):
     """AUC within 0.01 of the non-private model, where gradient descent without standardisation loses 0.05."""
     X, y = shifted(rng)
@@ -112,6 +113,7 @@ def test_sparse_tables_give_the_same_model(storage, n_classes, rng):
     np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_table_that_says_nothing_gives_the_larger_class(rng):
     """At 300 records and epsilon 0.1 nothing but the class frequencies could be told, if that."""
     y = (rng.random(300) < 0.2).astype(int)

@@ -96,6 +96,7 @@ def test_shares_add_up_and_follow_from_public_facts(n, d, fit_intercept, n_steps
     assert sum(count for name, count in zip(names, counts, strict=True) if "StandardizedGradient" in name) == n_steps
 
 
+@pytest.mark.slow
 def test_only_the_mean_is_released_where_nothing_else_could_be_told(rng):
     """The report and the plan warn; a rule on public facts decides."""
     X, y, _ = linear(rng, 200, 5)
@@ -179,6 +180,7 @@ def test_skewed_targets_are_hardly_clipped_where_noise_is_small(rng):
     assert fitted(estimator(3.0, data_norm=1.0, target_bounds=(0, 1)), X, y, seed=0).score(X, y) > 0.9 * reference
 
 
+@pytest.mark.slow
 def test_small_tables_at_a_small_epsilon(rng):
     """500 isotropic rows of 3 features, epsilon 0.1: the median of 20 fits explains at least 0.3 of the variance."""
     X, y, _ = linear(rng, 5500, 3)

@@ -296,6 +296,7 @@ def test_greedy_says_what_it_cannot_compare(changes):
         BlockCoordinateDescent("greedy").schedule(problem(**changes))
 
 
+@pytest.mark.slow
 def test_greedy_finds_the_coordinates_of_a_sparse_model(rng):
     """At epsilon 4, three of 40 coefficients: those that are not zero are among the largest, in 5 of 5 fits."""
     for seed in range(5):
@@ -338,6 +339,7 @@ def risk(X, y, parameters):
     return value, np.append(X.T @ slope + parameters[:-1] / len(y), slope.sum())
 
 
+@pytest.mark.slow
 def test_importance_beats_gradient_descent_where_smoothness_is_spread():
     """The same ridge, else defaults, epsilon 1: at most three quarters of the median excess risk over five tables, fewer passes.
 

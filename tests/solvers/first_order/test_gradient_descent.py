@@ -74,6 +74,7 @@ def test_momentum_leaves_the_l1_penalty_as_it_is(momentum, rng):
     np.testing.assert_allclose(coef, np.append(np.repeat([0.0, -0.2], 5), 0.0), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 @pytest.mark.parametrize("n_classes", (2, 3))

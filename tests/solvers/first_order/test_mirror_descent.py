@@ -113,6 +113,7 @@ def test_updates_are_those_of_the_formula(constraint, rng):
 CASES = list(itertools.product(SETS, LOSSES, (0.0, 0.1)))
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("constraint, loss, alpha", CASES, ids=str)
 def test_optimum_without_noise_is_scipys(constraint, loss, alpha, rng):
@@ -197,6 +198,7 @@ def test_defaults_are_public_and_bounded(adjacency, epsilon, loss):
     assert sorted(clips) == clips and least <= clips[0] <= clips[-1] == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_more_steps_than_the_default_add_no_noise():
     """Where all that moves the model is noise, five times as many steps move it as far."""
     facts = problem(L1Ball(1.0), n_samples=2000, n_features=50, feature_bounds=1.0)

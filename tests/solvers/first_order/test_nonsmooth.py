@@ -96,6 +96,7 @@ def least(facts, y, radius=math.inf):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @warning
 @cases
@@ -186,6 +187,7 @@ def test_steps_are_those_of_the_mirror_map_in_its_set(constraint, solver, rng):
     assert all(constraint.contains(point.ravel()) for point in [*asked, result.coef])
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @warning
 @pytest.mark.parametrize("case", ("hinge", "absolute"))

@@ -135,6 +135,7 @@ def test_defaults_are_public_and_bounded(adjacency, epsilon, loss):
         assert 0 < solver._step_size(facts, n_steps) < math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 def test_one_pass_without_noise_learns(rng):
     """From half of 20 000 records, the mean loss is within 5 % of the least."""
@@ -165,6 +166,7 @@ def test_parameters_are_checked(parameters, error):
         SGD(**{"sampling": "single_pass", **parameters}).schedule(problem())
 
 
+@pytest.mark.slow
 def test_the_report_says_that_no_record_is_used_twice(rng):
     X, y = rng.normal(size=(200, 3)), np.arange(200) % 2
     report = fitted(sparse.csc_array(X), y, n_steps=30, batch_size=10).privacy_report_

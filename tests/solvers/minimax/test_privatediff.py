@@ -120,6 +120,7 @@ def test_without_differences_restarts_have_all_of_the_primal_share():
         assert sum(parts) == pytest.approx(0.9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ("replace_one", *slow("zero_out")))
 def test_the_noise_of_differences_is_in_proportion_to_the_move(adjacency, monkeypatch):
     """Rows of zeros: an answer is nothing but noise; 300 coordinates: 4 % standard error, so 25 % is safe."""
@@ -162,6 +163,7 @@ def test_parameters_are_checked(parameters, error):
         PrivateDiff(**parameters).schedule(problem())
 
 
+@pytest.mark.slow
 def test_the_report_states_all_kinds_of_release():
     report = DPMinimax(Instrumented(3), solver=PrivateDiff(9, restart_every=3, batch_size=20, n_dual_steps=2)).plan(200, 3)
     text = " ".join(str(report).split())

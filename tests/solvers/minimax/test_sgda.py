@@ -77,6 +77,7 @@ def test_updates_are_those_of_the_algorithm(output, alpha, batch_size, rng):
     np.testing.assert_allclose(result.dual, averaged(duals, output, chosen))
 
 
+@pytest.mark.slow
 @both
 def test_a_random_iterate_is_any_of_those_at_which_gradients_were_released(kind, rng):
     """600 draws of 5: each is seen 120 times, 80 to 160 at 4 standard deviations; and it is fixed before the first answer."""
@@ -190,6 +191,7 @@ def kept_by(name, number):
     return calls, patch
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @both
 @pytest.mark.parametrize("share", (0.25, 0.7))
@@ -209,6 +211,7 @@ def test_without_noise_the_saddle_point_of_the_linear_auc_problem_is_reached(kin
     np.testing.assert_allclose(results[0].dual, [alpha], atol=1e-3)
 
 
+@pytest.mark.slow
 @one
 def test_without_noise_a_saddle_of_ones_own_is_solved(kind):
     """Ridge regression, in full batches; with samples of a third nearly so."""
@@ -225,6 +228,7 @@ def test_without_noise_a_saddle_of_ones_own_is_solved(kind):
         np.testing.assert_allclose(model.primal_, ridge, atol=tolerance)
 
 
+@pytest.mark.slow
 @one
 def test_the_gradient_of_the_primal_function_of_a_network_falls(kind):
     """From one public start, by finite differences of its closed form; full batches, nothing clipped: no randomness."""
@@ -327,6 +331,7 @@ def test_the_report_says_how_large_the_noise_is(kind):
     assert report.public["resolved"]["clip_norm"] == 2.0
 
 
+@pytest.mark.slow
 def test_weights_are_those_of_the_exact_composition():
     """The mechanisms of all kinds of release have the shares of the central limit theorem that they are meant to have."""
     for adjacency in ADJACENCIES:

@@ -142,6 +142,7 @@ def test_one_hessian_is_taken_at_zero_and_bounds_all_others(rng):
     assert (again.asked[0].coef == task.start).all()
 
 
+@pytest.mark.slow
 def test_curvature_helps_where_features_are_far_from_round(rng):
     """AUC above that of gradient descent by more than 0.01, medians of 5 fits: 0.02 was measured."""
     z = rng.normal(size=(20_000, 3))
