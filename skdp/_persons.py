@@ -63,16 +63,18 @@ def taken_persons(unit: Any, kind: str, X: Any, y: Any, ids: Any) -> tuple[Any, 
     return X, persons
 
 
-def check_given(unit: Any, ids: Any, call: str, request: str) -> None:
+def check_given(unit: Any, ids: Any, call: str, request: str | None = None) -> None:
     """Raise TypeError or ValueError if ids of persons are given where records are protected, or are missing."""
     if unit_of(unit) == "record" and ids is not None:
         raise TypeError(
             "persons is given with privacy_unit='record', which protects single rows; expected privacy_unit='person'."
         )
     if unit_of(unit) == "person" and ids is None:
+        routed = (
+            f" Searches and cross-validation pass ids on if metadata routing is on and {request}(persons='groups') asks for them."
+        )
         raise ValueError(
-            f"privacy_unit='person' without persons; expected {call} with one id per row. Searches and cross-validation pass ids "
-            f"on if metadata routing is on and {request}(persons='groups') asks for them."
+            f"privacy_unit='person' without persons; expected {call} with one id per row.{'' if request is None else routed}"
         )
 
 

@@ -51,7 +51,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
         *("_data_validation", "_persons", "_scikit_learn", "_table_types", "_validation"),
         *("data", "estimators", "inspection", "metrics"),
     },
-    "audit": {"estimators", "solvers", "inspection", "_label_types", "_persons", "_validation"},
+    "audit": {"estimators", "solvers", "inspection", "_label_types", "_persons", "_table_types", "_validation"},
     "solvers": {
         "losses",
         "penalties",

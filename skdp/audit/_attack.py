@@ -36,7 +36,7 @@ class Planned(Exception):
         self.plan = plan
 
 
-def planned(estimator: DPEstimator, X: Any, y: Any) -> Plan:
+def planned(estimator: DPEstimator, X: Any, y: Any, **given: Any) -> Plan:
     """Return the plan of a fit without making a release.
 
     Parameters
@@ -46,6 +46,8 @@ def planned(estimator: DPEstimator, X: Any, y: Any) -> Plan:
     X, y : array-like
         Records; invalid records raise the same errors as in ``fit``. A data frame is taken as an array: its columns are
         not learned.
+    **given : dict
+        Further arguments of ``fit``.
 
     Returns
     -------
@@ -58,7 +60,7 @@ def planned(estimator: DPEstimator, X: Any, y: Any) -> Plan:
 
     X = X.to_numpy() if hasattr(X, "columns") and getattr(estimator, "schema", None) is None else X
     try:
-        _derived(estimator, stop).fit(X, y)  # which does not warn of noise: an audit does not need an accurate model
+        _derived(estimator, stop).fit(X, y, **given)  # which does not warn of noise: an audit does not need an accurate model
     except Planned as end:
         return end.plan
     raise TypeError(f"{type(estimator).__name__} fits without a run through the oracle; expected an estimator that plans one.")
@@ -83,6 +85,7 @@ class Attack:
 
         self._model, self._canaries, self._views = _derived(estimator, run), canaries, views
         self._knowledge: Knowledge | None = None
+        self._stated: tuple[Any, bool] | None = None  # what the first plan says, and whether its table has the canary
 
     def scores(self, absent: np.ndarray, seed: int | None) -> np.ndarray:
         """Fit the table in which some canaries are replaced, and score each of them.
@@ -101,18 +104,28 @@ class Attack:
         """
         self._absent = absent
         with nullcontext() if seed is None else reproducible_noise(seed):
-            self._model.fit(self._canaries.X, self._canaries.labels(absent))
+            X, y, given = self._canaries.table(absent)
+            self._model.fit(X, y, **given)
         return self._scores
 
     def _run(self, run: Callable[..., SolverResult], plan: Plan, rows: TrainingData, *rest: Any) -> SolverResult:
         """Call the estimator's own run with the rows of the current table and a solver that records."""
+        number = self._canaries.n_rows(self._absent)
         if self._knowledge is None and "transcript" in self._views:
-            self._knowledge = Knowledge.of(self._canaries, rows, plan.row_bounds)
+            self._knowledge = Knowledge.of(self._canaries, rows, plan.row_bounds, number)
         adversary = Adversary(plan, self._canaries, self._knowledge)
-        table = rows.without(self._absent) if self._canaries.null else rows
+        absent = self._absent if self._canaries.persons is None else np.arange(number if len(self._absent) else 0)
+        table = rows.without(absent) if self._canaries.null else rows
         result = run(replace(plan, solver=Recorder(plan.solver, adversary)), table, *rest)
-        self._scores = np.stack([adversary.scores(view, result.coef) for view in self._views])
+        self._scores = np.stack([adversary.scores(view, result.coef) for view in self._views]) + self._by_report(plan)
         return result
+
+    def _by_report(self, plan: Plan) -> float:
+        """Return what a report says of the canary: infinity, or minus infinity, if it is not that of the other table."""
+        told, present = (plan.schedule, plan.scale, plan.problem.budget, plan.problem.n_samples), not len(self._absent)
+        if self._stated is None:
+            self._stated = told, present
+        return 0.0 if self._stated[0] == told or self._stated[1] == present else np.inf if present else -np.inf
 
 
 class Recorder(Solver):
@@ -160,8 +173,8 @@ class Knowledge:
     records: tuple[list[TrainingData], ...]
 
     @classmethod
-    def of(cls, canaries: Canaries, rows: TrainingData, bounds: dict[str, Any]) -> "Knowledge":
-        """Return the knowledge that follows from a table; only its other records are used."""
+    def of(cls, canaries: Canaries, rows: TrainingData, bounds: dict[str, Any], n_rows: int | None = None) -> "Knowledge":
+        """Return the knowledge that follows from a table; only its other records, those after the first, are used."""
         number = len(canaries.rows)
 
         def single(code: float) -> list[TrainingData]:
@@ -169,7 +182,7 @@ class Knowledge:
             return [table.subset(np.array([i])) for i in range(number)]
 
         codes = canaries.codes[:1] if canaries.null else canaries.codes
-        return cls(rows.without(np.arange(number)), tuple(single(code) for code in codes))
+        return cls(rows.without(np.arange(n_rows or number)), tuple(single(code) for code in codes))
 
 
 class Adversary:

@@ -4,8 +4,11 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from sklearn.utils import check_array
 from sklearn.utils.parallel import Parallel, delayed
 
+from skdp._persons import check_given, taken_persons
+from skdp._table_types import as_table
 from skdp._validation import check_integer
 from skdp.audit._attack import VIEWS, Attack, planned, warnings_said_once
 from skdp.audit._canary import Canaries, least_direction, make_canaries
@@ -27,6 +30,7 @@ def audit(
     X: Any,
     y: Any,
     *,
+    persons: Any = None,
     n_runs: int = 1000,
     views: Any = VIEWS,
     confidence: float = 0.95,
@@ -42,6 +46,9 @@ def audit(
     the canary with another label (``replace_one``). An adversary who knows all other records tries to tell the tables apart by
     the releases. The more often this succeeds, the larger is the bound. If it is above the claim, the guarantee does not hold.
 
+    If the estimator protects persons, the canary is a person. She replaces the person of the first record, and has as many rows,
+    all equal. In the second table a null person replaces her, or a person with a single row of another label.
+
     Parameters
     ----------
     estimator : DPEstimator
@@ -50,6 +57,8 @@ def audit(
         Records. The audit is fast for few records with few features. Rows of zeros do not interfere with the canary.
     y : array-like of shape (n_samples,)
         Class labels.
+    persons : array-like of shape (n_samples,) or None, default=None
+        Whose each record is, for an estimator with ``privacy_unit="person"``. Give the first person many rows.
     n_runs : int, default=1000
         Number of fits on each table, at least 20. A quarter of them chooses the threshold of the attack, the others determine the
         bound.
@@ -115,13 +124,18 @@ def audit(
     True
     """
     check_audit(estimator, confidence, random_state)
+    check_given(getattr(estimator, "privacy_unit", "record"), persons, "audit(model, X, y, persons=ids)")
     check_integer("n_runs", n_runs, minimum=FEWEST_RUNS)
     views = check_views(views)
     if method not in ("auto", "clopper-pearson"):
         raise ValueError(f"method={method!r}; expected 'auto' or 'clopper-pearson'.")
-    plan = planned(estimator, X, y)
+    if persons is None:
+        plan = planned(estimator, X, y)
+    else:
+        X, y, persons = _first_person_first(X, y, persons)
+        plan = planned(estimator, X, y, persons=persons)
     check_attack(plan.problem, views)
-    canaries = make_canaries(estimator, plan.problem, X, y, least_direction)
+    canaries = make_canaries(estimator, plan.problem, X, y, least_direction, persons=persons)
     seeds = None if random_state is None else np.random.SeedSequence(random_state).generate_state(2 * n_runs, np.uint64)
     runs = np.arange(2 * n_runs).reshape(n_runs, 2)  # fits with even numbers have no canary
     scores = _all_scores(estimator, canaries, views, runs, seeds, n_jobs, verbose)
@@ -136,6 +150,15 @@ def audit(
         bounds=tuple(lower_bound(view, scores[i], claim, chosen, confidence) for i, view in enumerate(views)),
         scores=dict(zip(views, scores, strict=True)),
     )
+
+
+def _first_person_first(X: Any, y: Any, persons: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return a table whose first rows are all rows of the person of the first record, and the numbers of persons."""
+    X, group = taken_persons("person", "", as_table(X), y, persons)
+    assert group is not None
+    X = check_array(X, accept_sparse=["csr", "csc"], ensure_all_finite=False)
+    order = np.argsort(group.numbers != group.numbers[0], kind="stable")
+    return X[order], np.asarray(y)[order], group.numbers[order]
 
 
 def lower_bound(view: str, scores: np.ndarray, claim: Claim, method: str, confidence: float) -> Bound:

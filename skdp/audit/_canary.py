@@ -30,6 +30,9 @@ class Canaries:
         Class numbers, or targets in [-1, 1], of the canaries and of their replacements.
     other : object
         Label of the replacement of a canary; None for a null record.
+    persons : ndarray of int of shape (n_samples,) or None, default=None
+        Whose each row is, if persons are protected. The one canary is a person then, who has the first rows, all equal. A null
+        person replaces her, or one with a single row of the other label.
     """
 
     X: Any
@@ -37,6 +40,7 @@ class Canaries:
     rows: np.ndarray
     codes: tuple[float, float]
     other: Any
+    persons: np.ndarray | None = None
 
     @property
     def null(self) -> bool:
@@ -61,8 +65,24 @@ class Canaries:
             labels[absent] = self.other
         return labels
 
+    def n_rows(self, absent: np.ndarray) -> int:
+        """Return the number of rows of all canaries, or of the person who replaces one."""
+        if self.persons is None:
+            return len(self.rows)
+        return 1 if len(absent) and not self.null else int(np.count_nonzero(self.persons == self.persons[0]))
 
-def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: Any, n_canaries: int = 1) -> Canaries:
+    def table(self, absent: np.ndarray) -> tuple[Any, np.ndarray, dict[str, Any]]:
+        """Return X, y and the other arguments of a fit of the table in which some canaries are replaced."""
+        if self.persons is None:
+            return self.X, self.labels(absent), {}
+        places = slice(self.n_rows(np.array([], dtype=int)) - self.n_rows(absent), None)
+        labels = self.labels(absent + places.start)
+        return self.X[places], labels[places], {"persons": self.persons[places]}
+
+
+def make_canaries(
+    estimator: Any, problem: Problem, X: Any, y: Any, directions: Any, n_canaries: int = 1, persons: Any = None
+) -> Canaries:
     """Replace the first records by canaries.
 
     The norm of a canary is the public bound. Its label is the rarest label among the other records: the model predicts it least,
@@ -81,6 +101,8 @@ def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: 
         Function that maps the rows of the other records to unit vectors, of shape (n_canaries, n_features).
     n_canaries : int, default=1
         Number of canaries.
+    persons : ndarray of int of shape (n_samples,) or None, default=None
+        Whose each row is, if persons are protected. The canary has the rows of the first person, which are the first rows.
 
     Returns
     -------
@@ -94,14 +116,16 @@ def make_canaries(estimator: Any, problem: Problem, X: Any, y: Any, directions: 
     """
     X = check_array(X, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
     labels = np.array(y).ravel()
+    n_rows = n_canaries if persons is None else int(np.count_nonzero(persons == persons[0]))
     if problem.loss.targets == "numbers":
         ends, codes, labels = *_steepest(estimator, problem), labels.astype(np.float64)
     else:
-        ends, codes = _rarest_and_most_frequent(estimator, labels, n_canaries)
-    rows = problem.data_norm * directions(X[n_canaries:])
-    labels[:n_canaries] = ends[0]
+        ends, codes = _rarest_and_most_frequent(estimator, labels, n_rows)
+    rows = problem.data_norm * directions(X[n_rows:])
+    labels[:n_rows] = ends[0]
     replaced = None if problem.budget.adjacency == "zero_out" else ends[1]
-    return Canaries(_with_first_rows(X, rows), labels, rows, codes, replaced)
+    X = _with_first_rows(X, np.repeat(rows, n_rows // n_canaries, axis=0))
+    return Canaries(X, labels, rows, codes, replaced, persons)
 
 
 def _steepest(estimator: Any, problem: Problem) -> tuple[tuple[float, float], tuple[float, float]]:

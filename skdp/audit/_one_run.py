@@ -169,6 +169,11 @@ def audit_one_run(
     True
     """
     check_audit(estimator, confidence, random_state)
+    if getattr(estimator, "privacy_unit", "record") == "person":
+        raise ValueError(
+            "privacy_unit='person': the canaries of one run are single rows; expected audit(model, X, y, persons=ids), or "
+            "privacy_unit='record'."
+        )
     (seen,) = check_views(str(view))
     check_integer("n_canaries", n_canaries, minimum=2)
     n_guesses = 2 * max(1, n_canaries // (2 * GUESSED)) if n_guesses is None else n_guesses
