@@ -76,22 +76,25 @@ class Partitions:
     ----------
     source : str
         Where the records come from.
-    number : int
-        Number of partitions.
+    number : int or None
+        Number of partitions; None if persons are protected, whose number of rows it would tell.
     bytes_per_pass : int or None
         Bytes of X as a dense table of the stated dtype; None if neither the user nor the source states one: that of a batch, and
-        the number of stored entries of a sparse one, may depend on the records.
+        the number of stored entries of a sparse one, may depend on the records. None if persons are protected.
     kept : str or None
         Where the copy is that the passes read; None if they read the source.
     n_workers : int or None, default=None
         Number of workers of a Dask cluster that read the records; None if the process of the fit does.
+    first_reads : int, default=1
+        How often the source is read before the passes.
     """
 
     source: str
-    number: int
+    number: int | None
     bytes_per_pass: int | None
     kept: str | None
     n_workers: int | None = None
+    first_reads: int = 1
 
     def stated(self, passes: int | None) -> dict[str, Any]:
         """Return an entry of the report: where the records are, and how often the source is read.
@@ -108,9 +111,9 @@ class Partitions:
         """
         table = {
             "source": self.source,
-            "partitions": self.number,
+            **({} if self.number is None else {"partitions": self.number}),
             "kept_copy": "none: each pass reads the source" if self.kept is None else self.kept,
-            "reads_of_source": 1 if self.kept is not None or passes is None else 1 + passes,
+            "reads_of_source": self.first_reads + (0 if self.kept is not None or passes is None else passes),
             **({} if self.bytes_per_pass is None else {"bytes_per_pass": self.bytes_per_pass}),
             **({} if self.n_workers is None else {"n_workers": self.n_workers}),
         }

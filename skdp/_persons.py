@@ -1,7 +1,7 @@
 """Take the ids of the persons whose rows a table has."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
 from typing import Any
@@ -12,14 +12,15 @@ from skdp._data_validation import len_of
 from skdp._table_types import as_table, is_lazy
 from skdp._validation import shown
 from skdp.privacy.budget import unit_of
-from skdp.privacy.data.persons import Persons
+from skdp.privacy.data.persons import Persons, SomeRows
 from skdp.privacy.errors import silent
 
 LARGEST = 2**53  # of an id that is a number: larger ones may have become equal as floats
 EXPECTED = "expected one id per row, integers or texts"
+LENGTHS = f"X, y and persons have different lengths; {EXPECTED}."
 
 
-def taken_persons(unit: Any, kind: str, X: Any, y: Any, ids: Any) -> tuple[Any, Persons | None]:
+def taken_persons(unit: Any, kind: str, X: Any, y: Any, ids: Any) -> tuple[Any, Any]:
     """Check the ids of persons against the unit of privacy; return X without a column of ids, and the persons of its rows.
 
     Parameters
@@ -29,16 +30,17 @@ def taken_persons(unit: Any, kind: str, X: Any, y: Any, ids: Any) -> tuple[Any, 
     kind : str
         Name of the class of the estimator, for messages.
     X, y : object
-        A table, of which only the number of rows is compared, and a column taken that ``ids`` names. y may be None.
-    ids : array-like of shape (n_rows,), str or None
-        An id per row, or the name of a column of a data frame.
+        A table, of which only the number of rows is compared, and a column taken that ``ids`` names. y may be None. Of a table in
+        partitions, the column is read.
+    ids : array-like of shape (n_rows,), str, Persons, SomeRows or None
+        An id per row, or the name of a column of a data frame; or the persons, if their column was taken before.
 
     Returns
     -------
     X : object
         The table, without the column.
-    persons : Persons or None
-        None if records are protected.
+    persons : Persons, SomeRows or None
+        Weights alone for a table in partitions; None if records are protected.
 
     Raises
     ------
@@ -46,20 +48,18 @@ def taken_persons(unit: Any, kind: str, X: Any, y: Any, ids: Any) -> tuple[Any, 
         If ids and unit contradict each other, or ids do not tell the persons. No message quotes an id or the number of rows.
     """
     check_given(unit, ids, "fit(X, y, persons=ids)", f"{kind}.set_fit_request")
-    if ids is None:
-        return X, None
+    if ids is None or isinstance(ids, (Persons, SomeRows)):
+        return X, ids
     if is_lazy(X):
-        raise TypeError(
-            "privacy_unit='person' with a table in partitions, whose lengths would tell the number of rows; expected a table in "
-            "memory."
-        )
+        from skdp.data._ids import taken_ids  # which imports this module
+
+        return taken_ids(X, ids)
     if isinstance(ids, str):
-        if ids not in getattr(X, "columns", ()):
-            raise ValueError(f"persons={shown(ids)} is no column of X; {EXPECTED}, or the name of a column of a data frame.")
+        check_column(ids, getattr(X, "columns", ()))
         ids, X = X[ids], X[[name for name in X.columns if name != ids]]
     persons = persons_of(ids)
     if any(len_of(part) != len(persons.numbers) for part in (X, y) if part is not None):
-        raise ValueError(f"X, y and persons have different lengths; {EXPECTED}.")
+        raise ValueError(LENGTHS)
     return X, persons
 
 
@@ -92,8 +92,45 @@ def planned_persons(unit: Any, kind: str, n_samples: Any, persons: Any) -> tuple
     return n_samples, group.n_persons
 
 
-def persons_of(ids: Any) -> Persons:
-    """Return the persons of rows with these ids; raise TypeError or ValueError for ids that do not tell the persons."""
+def check_column(name: str, columns: Iterable[Any]) -> None:
+    """Raise ValueError if a table has no column of ids with this name."""
+    if name not in columns:
+        raise ValueError(f"persons={shown(name)} is no column of X; {EXPECTED}, or the name of a column of a data frame.")
+
+
+def persons_of(*parts: Any) -> Persons:
+    """Return the persons of rows whose ids come in parts; raise TypeError or ValueError for ids that do not tell the persons."""
+    return persons_of_unique([unique_ids(part) for part in parts])
+
+
+def unique_ids(ids: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different ids of some rows, and which of them each row has."""
+    labels, places = np.unique(checked_ids(ids), return_inverse=True)
+    return labels, places.astype(np.int32)
+
+
+def persons_of_unique(parts: list[tuple[np.ndarray, np.ndarray]]) -> Persons:
+    """Return the persons of rows from the different ids of each part, as `unique_ids` returns them."""
+    parts = [(known, places) for known, places in parts if known.size]
+    labels, numbers = np.unique(_joined([known for known, _ in parts]), return_inverse=True)
+    if labels.size < 2:
+        raise ValueError("persons has one person only; expected at least 2.")
+    ends = np.cumsum([0] + [known.size for known, _ in parts]).tolist()
+    numbers = numbers.astype(np.int32)
+    rows = [numbers[start:][places] for start, (_, places) in zip(ends, parts, strict=False)]
+    return Persons(np.concatenate(rows), int(labels.size))
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    """Return the labels of all parts, without rounding integers of different types; refuse integers beside texts."""
+    kinds = {labels.dtype.kind for labels in parts}
+    if "U" in kinds and len(kinds) > 1:
+        raise TypeError(f"persons has entries that are neither all integers nor all texts; {EXPECTED}.")
+    return np.concatenate(parts or [np.empty(0)], dtype=object if len(kinds) > 1 else None)
+
+
+def checked_ids(ids: Any) -> np.ndarray:
+    """Return ids as an array of integers, of integers of any size as objects, or of texts; refuse all others."""
     try:
         with silent():
             given = np.asarray(ids, dtype=object if isinstance(ids, (list, tuple)) else None)
@@ -114,13 +151,10 @@ def persons_of(ids: Any) -> Persons:
     if given.dtype.kind == "O" and all(isinstance(entry, str) for entry in entries):
         given = given.astype(str)
     elif given.dtype.kind == "O" and all(isinstance(entry, Integral) and not isinstance(entry, bool) for entry in entries):
-        given = np.unique(given, return_inverse=True)[1]  # of any size
+        return np.array([int(entry) for entry in given], dtype=object)  # of any size
     if given.dtype.kind not in "iuU":
         raise TypeError(f"persons has entries that are neither all integers nor all texts; {EXPECTED}.")
-    labels, numbers = np.unique(given, return_inverse=True)
-    if labels.size < 2:
-        raise ValueError("persons has one person only; expected at least 2.")
-    return Persons(numbers.astype(np.int32), int(labels.size))
+    return given
 
 
 def is_missing(entry: Any) -> bool:

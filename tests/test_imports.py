@@ -23,12 +23,15 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_validation": {"_label_types"},
     "_extra_facts": set(),
     "_first_use": set(),
-    "_persons": {"_data_validation", "_scikit_learn", "_table_types", "_validation"},
+    "_persons": {
+        *("_data_validation", "_scikit_learn", "_table_types", "_validation"),
+        "data",  # inside the function that takes the ids of a table in partitions
+    },
     "samplings": {"_validation"},
     "_table_types": {"_files"},
     "_data_validation": {"_label_types", "_table_types", "_validation", "_extra_facts"},
     "scorers": {"_validation"},
-    "data": {"_files", "_label_types", "_table_types", "_validation", "_data_validation", "preprocessing"},
+    "data": {"_files", "_label_types", "_persons", "_table_types", "_validation", "_data_validation", "preprocessing"},
     "minimax": {"scorers", "_projections", "_validation"},
     "preprocessing": {
         *("_validation", "_data_validation", "_files", "_first_use", "_persons", "_projections", "_table_types"),

@@ -11,12 +11,13 @@ import numpy as np
 
 from skdp._data_validation import Facts, Part, Partitions, quoting_no_data
 from skdp._table_types import TypedColumns, is_dask
-from skdp.data._dask import DaskParts, current_client
+from skdp.data._dask import current_client, table_of
 from skdp.data._reading import OTHER_COLUMNS, OnWorker, PartitionedTable, Stream
 from skdp.data._table import Table
 from skdp.preprocessing._frame_facts import FrameFacts
 from skdp.privacy.data.partition import CHANGED, Failure
 from skdp.privacy.data.partitioned_rows import PartitionedCells
+from skdp.privacy.data.persons import SomeRows
 from skdp.privacy.errors import SourceError
 
 
@@ -107,7 +108,9 @@ class CellReader:
 
 
 @contextmanager
-def loaded_cells(X: Any, y: Any, read: CellReader, target: bool, stated: bool = False) -> Iterator[LoadedCells]:
+def loaded_cells(
+    X: Any, y: Any, read: CellReader, target: bool, stated: bool = False, persons: SomeRows | None = None
+) -> Iterator[LoadedCells]:
     """Read a table once, and keep the cells of its columns that are learned until the context is left.
 
     One pass over the source is enough for both rounds: a cell takes 8 bytes of the private file, or of the memory of the workers.
@@ -125,6 +128,8 @@ def loaded_cells(X: Any, y: Any, read: CellReader, target: bool, stated: bool = 
         Whether the targets are numbers to count.
     stated : bool, default=False
         Whether the user states the labels.
+    persons : SomeRows or None, default=None
+        Weights of all rows, if persons are protected.
 
     Yields
     ------
@@ -134,8 +139,8 @@ def loaded_cells(X: Any, y: Any, read: CellReader, target: bool, stated: bool = 
     if not is_dask(X) and y is not None:
         raise TypeError("y is given beside a table in partitions, which names its own target; expected fit(table).")
     client = current_client() if is_dask(X) else None
-    table = Table(DaskParts(X, X if read.check_target is None else y)) if is_dask(X) else replace(X, dtype=None)
-    with PartitionedTable(table, read, client, stated=stated, twice=True) as cells:
+    table = table_of(X, X if read.check_target is None else y, persons) if is_dask(X) else replace(X, dtype=None)
+    with PartitionedTable(table, read, client, stated=stated, twice=True, persons=persons) as cells:
         facts = cells.load(table.n_samples, 8 * (read.width + 1)).facts
         if client is None:
             same = replace(X if isinstance(X, Table) else table, source=Same(cells.stream, facts.n_samples), steps=())
@@ -161,6 +166,7 @@ class Same:
         self.description, self.n_samples, self.n_features = source.description, n_samples, stream.table.shape[1]
         self.names, self._stream = stream.table.names, stream
         self.made, self.target_dtype = getattr(source, "made", False), getattr(source, "target_dtype", None)
+        self.first_reads = getattr(source, "first_reads", 1)
 
     def batches(self) -> Iterator[tuple[Any, ...]]:
         """Yield the batches; raise SourceError if other cells or targets came."""

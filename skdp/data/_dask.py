@@ -24,6 +24,8 @@ class DaskParts:
         The records.
     y : dask array or series
         Their targets.
+    n_persons : int or None, default=None
+        Public number of persons, if the rows are theirs; it takes the place of the number of records.
 
     Raises
     ------
@@ -33,7 +35,7 @@ class DaskParts:
 
     description = "Dask collection"
 
-    def __init__(self, X: Any, y: Any) -> None:
+    def __init__(self, X: Any, y: Any, n_persons: int | None = None) -> None:
         if not is_dask(y):
             raise TypeError(
                 f"y is {'missing' if y is None else f'a {type(y).__name__}'} beside X of Dask; expected a Dask collection with "
@@ -41,7 +43,8 @@ class DaskParts:
             )
         self.names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
         # known without computing anything
-        self.n_samples = int(X.shape[0]) if isinstance(X.shape[0], (int, np.integer)) else None
+        n_rows = int(X.shape[0]) if isinstance(X.shape[0], (int, np.integer)) else None
+        self.n_samples, self.first_reads = (n_rows, 1) if n_persons is None else (n_persons, 2)  # their ids were counted
         self.n_features: int | None = int(X.shape[1])
         self.dtype = getattr(X, "dtype", None)
         self.target_dtype = getattr(y, "dtype", None)
@@ -60,9 +63,9 @@ class DaskParts:
             yield quoting_nothing(partial(dask.compute, *part, scheduler="synchronous"), FAILED)
 
 
-def table_of(X: Any, y: Any) -> Table:
-    """Return the table of two Dask collections."""
-    return Table(DaskParts(X, y))
+def table_of(X: Any, y: Any, persons: Any = None) -> Table:
+    """Return the table of two Dask collections, whose rows may be of persons."""
+    return Table(DaskParts(X, y, None if persons is None else persons.n_persons))
 
 
 def current_client() -> Any:
@@ -121,7 +124,7 @@ def _matching(X: Any, y: Any) -> tuple[list[Any], list[Any]]:
     """Return the partitions of both; where Dask joins small files, and more of them for fewer columns, those of the user."""
     parts, targets = delayed_parts(X), delayed_parts(y)
     if any(hasattr(Z, "simplify") and len(found) != Z.npartitions for Z, found in ((X, parts), (y, targets))):
-        parts, targets = _as_cut(X), _as_cut(y)
+        parts, targets = as_cut(X), as_cut(y)
     if len(parts) != len(targets):
         raise ValueError(
             f"X has {len(parts)} partitions and y has {len(targets)}; expected the same partitions in both, such as two columns "
@@ -130,6 +133,6 @@ def _matching(X: Any, y: Any) -> tuple[list[Any], list[Any]]:
     return parts, targets
 
 
-def _as_cut(X: Any) -> list[Any]:
+def as_cut(X: Any) -> list[Any]:
     """Return a delayed object per partition of the graph that the user wrote, which still reads no other columns."""
     return list(X.simplify().to_delayed(optimize_graph=False)) if hasattr(X, "simplify") else delayed_parts(X)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from skdp._files._suffixes import OF_PARQUET, imported
+from skdp._persons import check_column
 from skdp._validation import shown
 from skdp.data._table import Table, check_cache, check_dtype
 from skdp.preprocessing import Schema
@@ -56,7 +57,7 @@ class ParquetFiles:
     def __init__(
         self, place: str, dataset: Any, target: str | None, columns: list[str] | None, schema: Schema | None, dtype: str | None
     ) -> None:
-        self._place, self._schema = place, schema
+        self._place, self._schema, self._given = place, schema, (dataset, target, schema, dtype)
         found = _found(place, dataset)
         kinds = _kinds(place, *found[0], dataset)
         self._present = list(kinds)
@@ -131,6 +132,18 @@ class ParquetFiles:
                     waiting, n_rows = [], 0
         if waiting:
             yield self._read(waiting, others)
+
+    def without(self, name: str) -> "ParquetFiles":
+        """Return the same files without a column that is no target, or raise ValueError if they have none of this name."""
+        check_column(name, (column for column in self._present if column != self.target))
+        dataset, target, schema, dtype = self._given
+        others = [column for column in self.names or () if column != name]
+        return self if others == self.names else ParquetFiles(self._place, dataset, target, others, schema, dtype)
+
+    def column(self, name: str) -> Iterator[Any]:
+        """Yield a column as series of pandas, one per row group."""
+        for group in self._groups([name]):
+            yield self._quoting_no_value(group[name].to_pandas)
 
     def _groups(self, columns: list[str]) -> Iterator[Any]:
         """Yield the row groups of all files, decoded."""

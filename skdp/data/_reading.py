@@ -17,9 +17,11 @@ from scipy import sparse
 
 from skdp._data_validation import DTYPES, Facts, Part, Partitions, check_label_set, len_of
 from skdp._label_types import dtype_of_labels, numbered, refuse_mixed_labels, sorted_labels
+from skdp._persons import LENGTHS, without_number
 from skdp.data._table import Table, check_number
 from skdp.privacy.data.partition import CHANGED, DIGEST_BYTES, Chunk, Failure, chunks_of, in_storage, restored
 from skdp.privacy.data.partitioned_rows import PartitionedCells, PartitionedRows
+from skdp.privacy.data.persons import SomeRows
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.engines.threads import ThreadEngine
 from skdp.privacy.errors import SourceError
@@ -48,6 +50,8 @@ class PartitionedTable:
         Numbers the public groups of the records.
     twice : bool, default=False
         Whether the source is read again, for another purpose, and must be the same.
+    persons : SomeRows or None, default=None
+        Weights of all rows, if persons are protected. The number of rows, and all that follows from it, is then private.
 
     Attributes
     ----------
@@ -64,9 +68,18 @@ class PartitionedTable:
     _groups: list[np.ndarray | None] | None
 
     def __init__(
-        self, table: Table, read: Reader, client: Any = None, *, stated: bool = False, groups: Any = None, twice: bool = False
+        self,
+        table: Table,
+        read: Reader,
+        client: Any = None,
+        *,
+        stated: bool = False,
+        groups: Any = None,
+        twice: bool = False,
+        persons: SomeRows | None = None,
     ) -> None:
-        self.table, self.stream, self._stated = table, Stream(table, read, stated, groups, twice), stated
+        self.table, self._stated, self._persons = table, stated, persons
+        self.stream = Stream(table, read, stated, groups, twice, persons is not None)
         self._of_workers, source = client is not None, cast(Any, table.source)
         self.engine: Any
         if client is None:
@@ -76,7 +89,7 @@ class PartitionedTable:
         else:
             from skdp.privacy.engines.dask import DaskEngine
 
-            self.engine, self._n_parts = DaskEngine(client, source.parts, OnWorker(read)), len(source.parts)
+            self.engine, self._n_parts = DaskEngine(client, source.parts, OnWorker(read, persons is not None)), len(source.parts)
 
     def __enter__(self) -> "PartitionedTable":
         return self
@@ -105,17 +118,21 @@ class PartitionedTable:
         try:
             if progress is not None:
                 engine.on_partition = progress("read", self._n_parts)
-            self.loaded = loaded = engine.load(*(() if self._of_workers else (row_bytes, table.n_samples)))
+            known_size = () if self._of_workers or self._persons is not None else (row_bytes, table.n_samples)
+            self.loaded = loaded = engine.load(*known_size)
             if progress is not None:
                 engine.on_partition = progress("summed", len(loaded))
-            n_samples = sum(part.n_rows for part in loaded)
+            n_samples = sum(part.n_rows for part in loaded) if self._persons is None else self._persons.n_persons
             if n_samples < 2:
                 raise ValueError(f"Found array with {n_samples} sample(s) while a minimum of 2 is required.")
             facts, self._lookups, self._groups = self._of_cluster() if self._of_workers else self.stream.found(len(loaded))
+            if self._persons is not None and self._persons.n_rows != sum(part.n_rows for part in loaded):
+                raise ValueError(LENGTHS)
             check_number(known, n_samples)
             facts = replace(facts, n_samples=n_samples)
             n_workers = engine.n_workers if self._of_workers else None
-            self.facts = replace(facts, partitions=public_partitions(table, facts, len(loaded), n_workers))
+            number = len(loaded) if self._persons is None else None
+            self.facts = replace(facts, partitions=public_partitions(table, facts, number, n_workers))
         except BaseException:
             engine.close()
             raise
@@ -134,11 +151,11 @@ class PartitionedTable:
         PartitionedRows
             The records, clipped.
         """
-        return PartitionedRows(self.engine, self.loaded, self._lookups, bounds, self._groups)
+        return PartitionedRows(self.engine, self.loaded, self._lookups, bounds, self._groups, self._persons)
 
     def cells(self, target: bool) -> PartitionedCells:
         """Return the records as cells that are counted, with targets that are counted, too, if these are numbers."""
-        return PartitionedCells(self.engine, self.loaded, target)
+        return PartitionedCells(self.engine, self.loaded, target, self._persons)
 
     def _of_cluster(self) -> tuple[Facts, list[np.ndarray | None], None]:
         """Return the facts of what the workers have read, and the class number of each label of each partition."""
@@ -170,10 +187,20 @@ class Stream:
         Numbers the public groups of the records.
     twice : bool, default=False
         Whether to compare a fingerprint of all that a pass reads with that of the first pass.
+    private : bool, default=False
+        Whether the numbers of rows are private.
     """
 
-    def __init__(self, table: Table, read: Reader, stated: bool = False, groups: Any = None, twice: bool = False) -> None:
-        self.table, self._read, self._stated, self._groups = table, read, stated, groups
+    def __init__(
+        self,
+        table: Table,
+        read: Reader,
+        stated: bool = False,
+        groups: Any = None,
+        twice: bool = False,
+        private: bool = False,
+    ) -> None:
+        self.table, self._read, self._stated, self._groups, self._private = table, read, stated, groups, private
         self._first: Facts | None = None
         self._known: dict[Any, int] = {}  # labels in the order in which they came
         self._secret, self._digest = secrets.token_bytes(32) if twice else None, b""
@@ -188,7 +215,8 @@ class Stream:
         """Yield the checked records of each batch, and the batch; raise SourceError for other records than before."""
         prints = [] if self._secret is None else [hashlib.blake2b(key=self._secret, digest_size=DIGEST_BYTES) for _ in range(2)]
         for X, y, labels in self.table.grouped():
-            part = stored_as(self._first, self._read(X, y))
+            with without_number(len_of(X) if self._private else None):
+                part = stored_as(self._first, self._read(X, y))
             if self.table.dtype is not None and part.facts.extra.n_columns is None:
                 part = part._replace(X=as_dtype(part.X, np.dtype(self.table.dtype)))
             self._first = agreed(self._first, part.facts)
@@ -228,9 +256,12 @@ class OnWorker:
     ----------
     read : callable
         Checks a part of a table.
+    private : bool, default=False
+        Whether the numbers of rows are private.
     """
 
     read: Reader
+    private: bool = False
 
     def __call__(self, X: Any, y: Any) -> tuple[Chunk, Facts | None] | Failure:
         """Return the chunk and what is public about it, or a failure."""
@@ -241,7 +272,8 @@ class OnWorker:
         if not len_of(X):
             return Chunk(np.empty((0, 0)), np.empty(0)), None
         try:
-            part = stored_as(None, self.read(X, y))
+            with without_number(len_of(X) if self.private else None):
+                part = stored_as(None, self.read(X, y))
             if len(part.facts.labels) > np.iinfo(CODES).max:
                 raise ValueError(TOO_MANY)
         except (TypeError, ValueError) as error:
@@ -262,12 +294,13 @@ def stored_type(table: Table) -> np.dtype[Any] | None:
     return None if stated is None else np.dtype(stated) if np.dtype(stated) in DTYPES else np.dtype(np.float64)
 
 
-def public_partitions(table: Table, facts: Facts, number: int, n_workers: int | None = None) -> Partitions:
+def public_partitions(table: Table, facts: Facts, number: int | None, n_workers: int | None = None) -> Partitions:
     """Return the facts about partitions; a dtype that neither the user nor the source states may depend on the records."""
     kind, kept = stored_type(table), "a private file" if table.cache else None
-    n_bytes = None if kind is None or facts.extra.n_columns is not None else facts.n_samples * facts.n_features * kind.itemsize
+    unknown = number is None or kind is None or facts.extra.n_columns is not None
+    n_bytes = None if unknown else facts.n_samples * facts.n_features * cast(Any, kind).itemsize
     place = kept if n_workers is None else f"the memory of {n_workers} Dask workers"
-    return Partitions(table.source.description, number, n_bytes, place, n_workers)
+    return Partitions(table.source.description, number, n_bytes, place, n_workers, getattr(table.source, "first_reads", 1))
 
 
 def labels_of(known: Any, table: Table, facts: Facts, stated: bool) -> np.ndarray:

@@ -167,7 +167,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
         n_rows = None
         if group is not None:
             check_splits()
-            task, n_rows = task.replaced(n_persons=group.n_persons), len(group.numbers)
+            task, n_rows = task.replaced(n_persons=group.n_persons), group.n_rows
             inputs["persons"] = [group]
         del persons, group
         inputs |= taken_weights(task, unsupported)

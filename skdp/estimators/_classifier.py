@@ -122,7 +122,8 @@ class DPClassifier(ClassifierMixin, DPEstimator):
             Class labels.
         persons : array-like of shape (n_samples,), str or None, default=None
             Whose each row is, with ``privacy_unit="person"``: an id per row, integers or texts, or the name of a column of a data
-            frame, which is no feature then. Ids are private, and nothing keeps them.
+            frame or a table in partitions, which is no feature then; or a Dask series beside a Dask frame. Ids are private, and
+            nothing keeps them.
         **unsupported : dict
             ``sample_weight``, array-like of shape (n_samples,), where ``max_sample_weight`` is given: weights of the records,
             which are private. Refused else, as all other arguments: they raise a TypeError with the reason.

@@ -87,7 +87,7 @@ class Plan(ReleasePlan):
 
     def refuse_partitions(self, estimator: str, kept: bool) -> None:
         """Raise ValueError if a release needs a table in memory, or releases a kept copy of the table."""
-        if (need := self.schedule.need_of_memory) is None:
+        if (need := self.schedule.need_of_memory(self.budget.unit)) is None:
             if not kept and self.schedule.samples:
                 raise ValueError(
                     f"solver={self.solver.name!r} draws a sample of the records for each release, and with cache=None each "
@@ -116,7 +116,7 @@ def solvers_in_partitions(problem: Problem) -> list[str]:
                 schedule = with_others(problem, kind().schedule(problem), kind())
             except ValueError:  # the schedule refuses the problem
                 continue
-            found += [] if schedule.need_of_memory else [name]
+            found += [] if schedule.need_of_memory(problem.budget.unit) else [name]
     return found
 
 

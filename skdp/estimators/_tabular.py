@@ -70,17 +70,14 @@ class TabularModel(ColumnModel):
 
     def _fit(self, X: Any, y: Any, unsupported: dict[str, Any], choice: Any = None, persons: Any = None, **inputs: Any) -> Any:
         refuse_fit_arguments(type(self), unsupported)  # also what the chosen estimator takes
-        X = as_table(X)
         task = self._task()
-        features, group = taken_persons(task.privacy_unit, task.kind, X, y, persons)
-        n_samples, n_columns, rest = self._facts_of(
-            features, y, task if group is None else task.replaced(n_persons=group.n_persons)
-        )
-        del features, group
+        X, group = taken_persons(task.privacy_unit, task.kind, as_table(X), y, persons)
+        del persons
+        n_samples, n_columns, rest = self._facts_of(X, y, task if group is None else task.replaced(n_persons=group.n_persons))
         model, choice = self._chosen(n_samples, n_columns, rest)
         if self._ledgers:
             model._ledgers = self._ledgers
-        model._fit(X, y, unsupported, choice, persons=persons, **inputs)
+        model._fit(X, y, unsupported, choice, persons=group, **inputs)
         self._commit(self._attributes_of(model))
         return self
 

@@ -194,7 +194,7 @@ class Task(ABC):
                     f"max_sample_weight={shown(self.max_sample_weight)} with a table in partitions, which has no weights; "
                     "expected a table in memory, or None."
                 )
-            table = read_partitions(self, X, y)
+            table = read_partitions(self, X, y, None if persons is None else persons.pop())
         else:
             table = Table(*self.read(self.scratch(), X, y, **inputs), given=given)
             if sample_weight is not None:
@@ -366,7 +366,7 @@ class Task(ABC):
         self.check_parameters()
         classes, assumed = self.planned_classes(n_classes)
         facts = self.facts_of_rows(Facts(self.units_of(shape.n_samples), n_columns, classes=classes))
-        facts = replace(facts, partitions=planned_partitions(n_samples, facts))
+        facts = replace(facts, partitions=planned_partitions(n_samples, facts, self.n_persons is not None))
         return facts, {**({"read": READ} if shape.of_table else {}), **assumed}
 
     def planned_report(self, facts: Facts, public: dict[str, Any]) -> PrivacyReport:

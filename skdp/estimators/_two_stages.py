@@ -63,7 +63,7 @@ def learning_of(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
         if not asked:
             return None
         columns = typed_columns(X)
-        return LearningInPartitions(task, _facts_of(task, columns), columns.n_samples is not None)
+        return LearningInPartitions(task, _facts_of(task, columns), (columns.n_samples or task.n_persons) is not None)
     if not asked and framed(X) is not X and all(map(is_number, X.dtypes)):
         warn(
             "X is a data frame whose columns have no strings for names, so that it is taken for an array: nothing is learned "
@@ -434,15 +434,15 @@ class LearningInPartitions:
         y, X = given.pop(), given.pop()
         task, kept = self.task, is_dask(X) or X.cache is not None
         self._refuse_groups()
-        if asks_for_data(task) or inputs:
+        if asks_for_data(task) or inputs.keys() - {"persons"}:
             raise TypeError(
                 "Columns are learned from a table in partitions without callbacks that ask for X and y, and without further "
-                "inputs of fit; expected a full schema, or none of these."
+                "inputs of fit but persons; expected a full schema, or none of these."
             )
         usual = self._planned(replace(self.facts, n_samples=self.facts.n_samples if self.known else USUAL[0]), kept)
         reader = CellReader(self.facts, usual.target_reader.check_target, usual.described)
         stated = getattr(usual.target_reader, "classes", None) is not None
-        with loaded_cells(X, y, reader, usual.plan.target, stated) as cells:
+        with loaded_cells(X, y, reader, usual.plan.target, stated, *inputs.get("persons", ())) as cells:
             learning = self._planned(replace(self.facts, n_samples=cells.rows.n_samples), kept)
             task.budget(cells.rows.n_samples)  # which warns if it is weak
 
@@ -453,7 +453,7 @@ class LearningInPartitions:
                 cells.rows.close()  # no further release counts them; workers keep them, because Dask may lose what is read anew
                 return same, None
 
-            return learning.both(lambda: cells.rows, cells.labels, again)
+            return learning.both(lambda: cells.rows, cells.labels, again, **inputs)
 
     def _refuse_groups(self) -> None:
         """Raise TypeError for an estimator that takes groups."""

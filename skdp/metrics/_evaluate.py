@@ -12,7 +12,7 @@ from skdp._label_types import classes_of
 from skdp._persons import taken_persons, without_number
 from skdp._scikit_learn.callers import protects_persons
 from skdp._scikit_learn.copies import BoundToLedgers
-from skdp._table_types import as_table
+from skdp._table_types import as_table, is_lazy
 from skdp._validation import check_truth, shown
 from skdp.metrics._definition import ErrorMetric, MetricDefinition
 from skdp.metrics._error_kind import ErrorMoments, check_bounds, refuse_bounds
@@ -203,6 +203,8 @@ def evaluate(
     >>> list(found), found.table.error_bound > 0.2
     (['mae', 'rmse', 'r2'], True)
     """
+    if persons is not None and is_lazy(X):
+        raise TypeError("persons with a table in partitions, of which the model cannot predict for one person after the other.")
     X, group = taken_persons("record" if persons is None else "person", "evaluate", as_table(X), y, persons)
     del persons
     unit = "record" if group is None else "person"

@@ -193,7 +193,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         models = [self._candidate(candidate) for candidate in candidates]
         X, group = taken_persons(_unit_of(models), type(self).__name__, X, y, persons)
         del persons
-        with without_number(None if group is None else len(group.numbers)):
+        with without_number(None if group is None else group.n_rows):
             n_rows = self._checked_length(X, y)
         plan = self._plan(candidates, models, n_rows if group is None else group.n_persons)
         for doubt in plan.doubts:

@@ -18,6 +18,7 @@ from skdp.preprocessing._frame_facts import FrameFacts, warn_of_ids, warn_of_typ
 from skdp.preprocessing._learning import Learned, LearningPlan, in_words, learn, warn_of_unlearned
 from skdp.preprocessing._pipeline import from_schema, prepared_names
 from skdp.privacy.budget import Budget, unit_of
+from skdp.privacy.data.persons import SomeRows
 from skdp.privacy.errors import silently
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
@@ -149,8 +150,8 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         y : array-like of shape (n_samples,), default=None
             Numbers to predict, read with ``learn_target=True`` only; None for a table of `skdp.data`, which has its own.
         persons : array-like of shape (n_samples,), str or None, default=None
-            Whose each row is, with ``privacy_unit="person"``: an id per row, or the name of a column of the frame, which is not
-            learned then.
+            Whose each row is, with ``privacy_unit="person"``: an id per row, or the name of a column, which is not learned
+            then; or a Dask series beside a Dask frame.
 
         Returns
         -------
@@ -163,7 +164,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         del persons
         warn_of_ids(self.schema, X, unit=self.privacy_unit)
         if is_lazy(X):
-            return self._fit_in_partitions(X, y)
+            return self._fit_in_partitions(X, y, group)
         facts = FrameFacts.of(X, self.schema)
         with without_number(None if group is None else facts.n_samples):
             targets = TargetReader().check_target(y, facts.n_samples)[0] if self.learn_target else None
@@ -254,12 +255,12 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         check_random_state(self.random_state)
         check_truth("learn_target", self.learn_target)
 
-    def _fit_in_partitions(self, X: Any, y: Any) -> "LearnedSchema":
+    def _fit_in_partitions(self, X: Any, y: Any, persons: SomeRows | None) -> "LearnedSchema":
         from skdp.data._cells import CellReader, loaded_cells, typed_columns  # which imports this package
 
         facts = FrameFacts.of(typed_columns(X), self.schema)
         reader = CellReader(facts, TargetReader().check_target if self.learn_target else None)
-        with loaded_cells(X, y, reader, bool(self.learn_target)) as cells:
+        with loaded_cells(X, y, reader, bool(self.learn_target), persons=persons) as cells:
             del X, y
             return self._learn(replace(facts, n_samples=cells.rows.n_samples), cells.rows, cells.partitions)
 

@@ -215,11 +215,14 @@ class Schedule:
         """Whether releases read columns and no whole rows: then a sparse table stored by rows is converted once."""
         return not self.by_row and any(release.query.by_column for _, release in self.entries)
 
-    @property
-    def need_of_memory(self) -> str | None:
-        """Why a table must be in memory, as the end of a sentence about the solver; None if partitions will do."""
+    def need_of_memory(self, unit: str) -> str | None:
+        """Return why a table must be in memory, as the end of a sentence about the solver; None if partitions will do."""
         if self.passes_once:
             return "names the records of each release"
+        if unit == "person" and self.samples:
+            return "draws persons, who may have rows in several partitions"
+        if unit == "person" and any(release.query.joins_rows for _, release in self.entries):
+            return "multiplies sums over all rows of a person, who may have some in several partitions"
         return next((release.query.in_memory for _, release in self.entries if release.query.in_memory is not None), None)
 
     @property

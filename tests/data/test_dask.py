@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdp import PrivacyLedger
+from skdp.data import chunks
 from skdp.data._reading import OnWorker
 from skdp.estimators import (
     DPAdditiveRegressor,
@@ -821,3 +822,59 @@ def test_warnings_about_records_do_not_leave_a_fit(cluster, narrow, caplog):
         fitted(DPLogisticRegression(data_norm=3.0, classes=[0, 1], solver=GradientDescent(2)), *table)
         fitted(LearnedSchema(9.0), dd.from_pandas(pd.DataFrame(X, columns=list("abcdef")), npartitions=2), None)
     assert not [str(w.message) for w in heard] and not [r.getMessage() for r in caplog.records if "size" in r.getMessage()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ids", ("column", "series", "in memory"))
+def test_rows_of_persons_weigh_what_they_weigh_in_memory(ids, cluster, narrow, caplog):
+    X, y = pd.DataFrame(narrow[0], columns=list("abcdef")), narrow[1]
+    who = np.random.default_rng(2).permutation(np.repeat(np.arange(600), 5))
+    model = DPLogisticRegression(data_norm=3.0, classes=[0, 1], solver=GD, privacy_unit="person", epsilon=np.inf)
+    with reproducible_noise(0):
+        memory = clone(model).fit(X, y, persons=who)
+    frame = X.assign(y=y, patient=[f"secret{one}" for one in who])
+    for npartitions in (1, 4):
+        ddf = dd.from_pandas(frame, npartitions=npartitions)
+        persons = {"column": "patient", "series": ddf["patient"], "in memory": who}[ids]
+        table = ddf[[*"abcdef", *(["patient"] if ids == "column" else [])]]
+        with reproducible_noise(0):
+            part = clone(model).fit(table, ddf["y"], persons=persons)
+        np.testing.assert_allclose(part.coef_, memory.coef_, rtol=0, atol=1e-15)
+    public, expected = part.privacy_report_.public, memory.privacy_report_.public
+    assert public.pop("table").keys() == {"source", "kept_copy", "reads_of_source", "n_workers"} and public == expected
+    assert b"secret" not in pickle.dumps(part) and "secret" not in caplog.text
+    assert eventually(lambda: not cluster.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks)))
+
+
+@pytest.mark.slow
+def test_ids_of_dask_that_do_not_tell_persons_are_refused(cluster, narrow):
+    frame = pd.DataFrame(narrow[0], columns=list("abcdef")).assign(
+        y=narrow[1], patient=[f"secret{one // 3}" for one in range(3000)]
+    )
+    ddf, model = dd.from_pandas(frame, npartitions=3), DPLogisticRegression(data_norm=3.0, privacy_unit="person")
+    X, y = ddf[list("abcdef")], ddf["y"]
+    late = ddf["patient"].map_partitions(lambda ids: ids.where(ids != "secret999", None), meta=("patient", object))
+    for persons, kind, message in (
+        (late, ValueError, "missing ids"),
+        (dd.from_pandas(frame["patient"], npartitions=2), TypeError, "does not fit X"),
+        ("person", ValueError, "no column of X"),
+        (np.arange(7), ValueError, "different lengths"),
+    ):
+        with pytest.raises(kind, match=message) as caught:
+            model.fit(X, y, persons=persons)
+        assert "secret" not in str(caught.value)
+    with pytest.raises(TypeError, match="expected ids in memory"):
+        model.fit(chunks(lambda: [(narrow[0], narrow[1])]), persons=ddf["patient"])
+
+
+@pytest.mark.slow
+def test_ids_of_dask_that_change_stop_the_fit(cluster, narrow):
+    ddf = dd.from_pandas(pd.DataFrame(narrow[0], columns=list("abcdef")).assign(y=narrow[1]), npartitions=2)
+
+    def other(part):
+        """Return ids that are others each time."""
+        return pd.Series(np.random.default_rng().integers(9, size=len(part)), index=part.index, name="patient")
+
+    ids = ddf["a"].map_partitions(other, meta=("patient", int))
+    with pytest.raises(SourceError, match="did not finish its work"):
+        DPLogisticRegression(data_norm=3.0, classes=[0, 1], privacy_unit="person").fit(ddf[list("abcdef")], ddf["y"], persons=ids)

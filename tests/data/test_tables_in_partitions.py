@@ -1,14 +1,21 @@
 """Fits of tables in partitions: the same bits as in memory, whatever the source."""
 
+import json
+import pickle
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+import seeded
 from scipy import sparse
 from sklearn.base import clone
 
-from skdp import SourceError
-from skdp.data import chunks, npy
+from skdp import SourceError, _progress
+from skdp.data import chunks, npy, parquet
 from skdp.estimators import DPLinearRegression, DPLogisticRegression, DPQuantileRegressor
+from skdp.metrics import evaluate
+from skdp.preprocessing import LearnedSchema
 from skdp.privacy.data import summation
 from skdp.solvers import SGD, GradientDescent
 from skdp.testing import reproducible_noise
@@ -154,3 +161,125 @@ def test_the_type_of_the_labels_of_the_first_part_changes_nothing(table, short_c
 def fitted_part_by_part(estimator, parts, cache):
     with reproducible_noise(0):
         return estimator.fit(chunks(lambda: iter(parts), cache=cache))
+
+
+SIZES = np.random.default_rng(5).geometric(0.3, N)
+WHO = np.random.default_rng(6).permutation(np.repeat(np.arange(N), SIZES)[:N])  # rows of a person are all over the table
+OF_PERSONS = DPLogisticRegression(data_norm=3.0, classes=["no", "yes"], privacy_unit="person", solver=GradientDescent(3))
+
+
+def rows_of_persons(table, ids=WHO):
+    """A frame of the records with a column of ids, and the labels."""
+    frame = pd.DataFrame(table[0], columns=list("abc"))
+    frame.insert(1, "patient", np.array([f"secret{one}" for one in ids]))
+    return frame, table[1]
+
+
+def quietly(model, *given, **named):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the missing noise
+        return seeded.fitted(clone(model), *given, **named)
+
+
+@pytest.mark.parametrize("learned", (False, True))
+def test_rows_of_persons_weigh_what_they_weigh_in_memory(learned, table, short_chunks, tmp_path):
+    """Without noise, one misplaced weight would show."""
+    frame, y = rows_of_persons(table)
+    X = frame.drop(columns="patient")
+    model = clone(OF_PERSONS).set_params(epsilon=np.inf)
+    if learned:
+        model.set_params(epsilon=9.0, data_norm=None, schema="learn")
+    memory = quietly(model, X, y, persons=WHO)
+    frame.assign(y=y).to_parquet(tmp_path / "a.parquet", row_group_size=999)
+    tables = [(chunks(in_chunks(frame, y, length)), "patient") for length in (N, 4400, 1900)]  # 1, 3 and 7 of them
+    tables += [(parquet(tmp_path / "a.parquet", target="y", cache=cache), "patient") for cache in ("disk", None)]
+    for source, ids in (*tables[2 * learned :], (chunks(in_chunks(X, y, 1900)), WHO)):
+        part = quietly(model, source, persons=ids)
+        assert np.array_equal(part.coef_, memory.coef_) and part.feature_names_in_.tolist() == list("abc")
+    public = [one.privacy_report_.public for one in (part, memory)]
+    assert public[0].pop("table").keys() == {"source", "kept_copy", "reads_of_source"} and public[0] == public[1]
+
+
+def test_nothing_tells_the_number_of_rows_of_a_person_in_partitions(table, short_chunks, tmp_path, capsys, monkeypatch):
+    """What is stated, printed and warned of is the same if a person has 9000 more rows, in more chunks and files."""
+    monkeypatch.setattr(_progress, "PAUSE", 0.0)
+    seen, (frame, y) = [], rows_of_persons(table)
+    for more in (0, 9000):
+        rows = np.r_[np.arange(N), np.full(more, 7)]
+        (tmp_path / str(more)).mkdir()
+        for start in range(0, rows.size, 4000):
+            part = rows[start : start + 4000]
+            frame.iloc[part].assign(y=y[part]).to_parquet(tmp_path / str(more) / f"{start:05}.parquet")
+        source = parquet(tmp_path / str(more), target="y")
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            models = [
+                seeded.fitted(clone(OF_PERSONS).set_params(verbose=2, epsilon=1.0), source, persons="patient"),
+                seeded.fitted(LearnedSchema(1.0, privacy_unit="person"), source, persons="patient"),
+            ]
+        reports = [model.privacy_report_.to_dict() for model in models]
+        reports += [clone(OF_PERSONS).set_params(epsilon=1.0).plan(source, persons="patient").to_dict()]
+        for report in reports:
+            report.pop("learned")
+        left = pickle.dumps(models) + capsys.readouterr().out.encode()
+        assert b"secret" not in left and b"partitions" not in left and not any("secret" in str(one.message) for one in heard)
+        seen.append((json.dumps(reports), [str(one.message) for one in heard]))
+    assert seen[0] == seen[1] and str(N) not in seen[0][0] and '"partitions"' not in seen[0][0]
+
+
+def missing(frame):
+    return frame.assign(patient=frame["patient"].where(frame.index != N - 1, None))
+
+
+OF_IDS = {
+    "missing": (missing, "patient", ValueError, "persons has missing ids"),
+    "mixed": (
+        lambda frame: frame.assign(patient=frame.index if frame.index[0] else frame["patient"]),
+        "patient",
+        TypeError,
+        "nor all",
+    ),
+    "other column": (lambda frame: frame, "person", ValueError, "persons='person' is no column of X"),
+    "no column": (np.asarray, "patient", ValueError, "persons='patient' is no column of X"),
+    "length": (lambda frame: frame[["a", "b"]], WHO[1:], ValueError, "X, y and persons have different lengths"),
+    "one": (lambda frame: frame.assign(patient=3), "patient", ValueError, "one person only"),
+}
+
+
+@pytest.mark.parametrize("case", OF_IDS)
+def test_ids_in_partitions_that_do_not_tell_persons_are_refused(case, table):
+    change, persons, kind, message = OF_IDS[case]
+    frame, y = rows_of_persons(table)
+
+    def parts():
+        return ((change(frame[s : s + 5000]), y[s : s + 5000]) for s in range(0, N, 5000))
+
+    with pytest.raises(kind, match=message) as caught:
+        OF_PERSONS.fit(chunks(parts), persons=persons)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cache, reading", (("disk", 2), (None, 3)))
+def test_ids_that_change_stop_the_fit(cache, reading, table):
+    """A weight would be that of a row of somebody else."""
+    frame, y = rows_of_persons(table)
+    other, reads = frame.assign(patient=np.roll(frame["patient"], 1)), []
+
+    def changing():
+        reads.append(1)
+        return in_chunks(other if len(reads) >= reading else frame, y, 4000)()
+
+    with pytest.raises(SourceError, match=r"other ids of persons.*has changed\.$" if reading == 2 else "The charge stands"):
+        clone(OF_PERSONS).fit(chunks(changing, cache=cache), persons="patient")
+
+
+def test_what_needs_all_rows_of_a_person_at_once_is_refused_in_partitions(table):
+    frame, y = rows_of_persons(table)
+    source = chunks(in_chunks(frame, y, 5000))
+    for solver in ("inference", "skgd"):
+        with pytest.raises(ValueError, match="it needs a table in memory"):
+            clone(OF_PERSONS).set_params(solver=solver, epsilon=1.0).fit(source, persons="patient")
+    with pytest.raises(TypeError, match="cannot predict for one person after the other"):
+        evaluate(DPLogisticRegression(data_norm=3.0), source, y, persons=WHO)
+    with pytest.raises(ValueError, match="shape \\(n_rows, 2\\)"):
+        clone(OF_PERSONS).fit(chunks(in_chunks(frame, np.c_[y, y], 5000)), persons="patient")

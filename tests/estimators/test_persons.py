@@ -49,7 +49,6 @@ from skdp import (
     PrivacyLedger,
 )
 from skdp._persons import persons_of
-from skdp.data import npy
 from skdp.metrics import dp_scorer, evaluate, plan_evaluation
 from skdp.minimax import GroupDROSaddle
 from skdp.preprocessing import LearnedSchema
@@ -277,13 +276,6 @@ def test_public_sizes_of_groups_are_refused():
     saddle = GroupDROSaddle(LinearScorer(3), (len(X),))
     with pytest.raises(ValueError, match="sizes of groups are numbers of rows"):
         DPMinimax(saddle, privacy_unit="person").fit(X, LABELS.astype(float), persons=WHO)
-
-
-def test_tables_in_partitions_are_refused(tmp_path):
-    np.save(tmp_path / "x.npy", X)
-    np.save(tmp_path / "y.npy", LABELS)
-    with pytest.raises(TypeError, match="would tell the number of rows"):
-        DPLogisticRegression(privacy_unit="person", **BOUNDS).fit(npy(tmp_path / "x.npy", tmp_path / "y.npy"), None, persons=WHO)
 
 
 def test_what_a_foreign_query_adds_is_not_known():

@@ -170,7 +170,7 @@ class AdditiveTask(Task):
             return facts, public
         additive = self.additive(facts.n_samples, facts.n_features)
         basis = additive.behind
-        number = -(-facts.n_samples // chunk_rows(basis.n_features))
+        number = None if self.n_persons is not None else -(-facts.n_samples // chunk_rows(basis.n_features))
         return replace(facts, partitions=replace(facts.partitions, number=number, bytes_per_pass=None)), public
 
     def _row_facts(self, n_samples: int, n_features: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from skdp.privacy.data.column_cells import ColumnCells
+from skdp.privacy.data.persons import SomeRows
 from skdp.privacy.data.private_data import Sums
 from skdp.privacy.data.summation import TreeSum
 from skdp.privacy.data.training_data import TrainingData
@@ -128,7 +129,11 @@ def guarded(work: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def prepared(
-    partition: Partition, bounds: dict[str, Any], lookup: np.ndarray | None, groups: np.ndarray | None = None
+    partition: Partition,
+    bounds: dict[str, Any],
+    lookup: np.ndarray | None,
+    groups: np.ndarray | None = None,
+    persons: SomeRows | None = None,
 ) -> Partition:
     """Return a partition with the rows that queries read.
 
@@ -142,6 +147,8 @@ def prepared(
         The class number of each label of the partition; None for targets that are numbers.
     groups : ndarray or None, default=None
         The number of each group of the partition; None without groups.
+    persons : SomeRows or None, default=None
+        Weights of the rows; None if each of them is a record.
 
     Returns
     -------
@@ -149,7 +156,16 @@ def prepared(
         The same records, clipped.
     """
     lookups = {"y": lookup, "groups": groups}
-    return replace(partition, rows=tuple(_prepared(chunk, partition.keep, bounds, lookups) for chunk in partition.chunks))
+    pairs = _with_weights(partition.chunks, persons)
+    return replace(partition, rows=tuple(_prepared(chunk, partition.keep, bounds, lookups, own) for chunk, own in pairs))
+
+
+def _with_weights(chunks: tuple[Chunk, ...], persons: SomeRows | None) -> Iterator[tuple[Chunk, SomeRows | None]]:
+    """Yield each chunk of a partition with the weights of its rows, if they have any."""
+    start = 0
+    for chunk in chunks:
+        rows = slice(start, start := start + len(chunk.y))
+        yield chunk, None if persons is None else persons.part(rows)
 
 
 def in_storage(X: Any, dense: bool) -> Any:
@@ -165,12 +181,21 @@ def restored(partition: Partition, dense: bool) -> Partition:
     return replace(partition, chunks=tuple(chunks))
 
 
-def counted(partition: Partition, target: bool) -> Partition:
+def counted(partition: Partition, target: bool, persons: SomeRows | None = None) -> Partition:
     """Return a partition with the cells that queries count; its targets are among them if they are numbers to count."""
-    return replace(partition, rows=tuple(ColumnCells(chunk.X, chunk.y if target else None) for chunk in partition.chunks))
+    pairs = _with_weights(partition.chunks, persons)
+    return replace(
+        partition,
+        rows=tuple(
+            ColumnCells(chunk.X, chunk.y if target else None, *(() if own is None else (own.weights, own.n_persons)))
+            for chunk, own in pairs
+        ),
+    )
 
 
-def _prepared(chunk: Chunk, keep: Any, bounds: dict[str, Any], lookups: dict[str, np.ndarray | None]) -> TrainingData:
+def _prepared(
+    chunk: Chunk, keep: Any, bounds: dict[str, Any], lookups: dict[str, np.ndarray | None], persons: SomeRows | None
+) -> TrainingData:
     def column(name: str, codes: np.ndarray | None) -> np.ndarray | None:
         lookup = lookups[name]
         if codes is None or lookup is None:
@@ -179,7 +204,7 @@ def _prepared(chunk: Chunk, keep: Any, bounds: dict[str, Any], lookups: dict[str
         return numbers if keep is None else keep(name, numbers)
 
     y, groups = column("y", chunk.y), column("groups", chunk.groups)
-    return TrainingData(chunk.X, cast(np.ndarray, y), groups, keep=keep, **bounds)
+    return TrainingData(chunk.X, cast(np.ndarray, y), groups, keep=keep, persons=persons, **bounds)
 
 
 def mapped(partition: Partition, matrix: Any) -> Partition:

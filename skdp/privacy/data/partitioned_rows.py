@@ -1,11 +1,13 @@
 """Sum functions of the records of a table in partitions; what is un-noised stays with the oracle and the partitions."""
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from skdp.privacy.data.partition import Failure, SampleOf, binned, counted, grown, mapped, prepared
+from skdp.privacy.data.persons import SomeRows
 from skdp.privacy.data.private_data import PrivateData, Sums
 from skdp.privacy.data.summation import TreeSum, summation_error
 from skdp.privacy.data.training_data import LastSum
@@ -13,7 +15,10 @@ from skdp.privacy.errors import SourceError
 
 
 class Loaded(Protocol):
-    """What the process of the fit knows about a partition; the numbers of rows are public, the fingerprint is keyed."""
+    """What the process of the fit knows about a partition.
+
+    The numbers of rows are public, unless persons are protected; the fingerprint is keyed.
+    """
 
     n_rows: int
     n_features: int
@@ -49,11 +54,13 @@ class InPartitions(PrivateData):
         Holds the partitions.
     loaded : list of Loaded
         What is known of each partition.
+    persons : SomeRows or None, default=None
+        Weights of all rows, if persons are protected. A row has the weight that it has in memory.
     """
 
-    def __init__(self, engine: Engine, loaded: list[Any]) -> None:
+    def __init__(self, engine: Engine, loaded: list[Any], persons: SomeRows | None = None) -> None:
         self._engine, self.n_features = engine, max(part.n_features for part in loaded)  # 0 for a partition without records
-        self.n_samples = sum(part.n_rows for part in loaded)
+        self.n_samples = sum(part.n_rows for part in loaded) if persons is None else persons.n_persons
         firsts = np.cumsum([0] + [part.n_chunks for part in loaded]).tolist()
         self._each = [(first, part.digest) for first, part in zip(firsts, loaded, strict=False)]
         self._last = LastSum()
@@ -113,6 +120,8 @@ class PartitionedRows(InPartitions):
         Public constants of `TrainingData`.
     groups : list of (ndarray or None) or None, default=None
         The number of each group of a partition; None without groups.
+    persons : SomeRows or None, default=None
+        Weights of all rows, if persons are protected.
     """
 
     def __init__(
@@ -122,9 +131,12 @@ class PartitionedRows(InPartitions):
         lookups: list[np.ndarray | None],
         bounds: dict[str, Any],
         groups: list[np.ndarray | None] | None = None,
+        persons: SomeRows | None = None,
     ) -> None:
-        super().__init__(engine, loaded)
-        self._change(prepared, (bounds,), list(zip(lookups, groups or [None] * len(loaded), strict=True)))
+        super().__init__(engine, loaded, persons)
+        self._change(
+            prepared, (bounds,), list(zip(lookups, groups or [None] * len(loaded), _weights(persons, loaded), strict=True))
+        )
 
     @property
     def summation_error(self) -> float:
@@ -177,13 +189,21 @@ class PartitionedCells(InPartitions):
         What is known of each partition.
     target : bool
         Whether the targets are numbers that queries count.
+    persons : SomeRows or None, default=None
+        Weights of all rows, if persons are protected.
     """
 
-    summation_error: ClassVar[float] = 0.0  # sums of integers below 2**53 are exact
+    summation_error: ClassVar[float] = 0.0  # sums of integers below 2**53, or of multiples of 2**-22 below 2**31, are exact
 
-    def __init__(self, engine: Engine, loaded: list[Any], target: bool) -> None:
-        super().__init__(engine, loaded)
-        self._change(counted, (target,), [() for _ in loaded])
+    def __init__(self, engine: Engine, loaded: list[Any], target: bool, persons: SomeRows | None = None) -> None:
+        super().__init__(engine, loaded, persons)
+        self._change(counted, (target,), [(own,) for own in _weights(persons, loaded)])
+
+
+def _weights(persons: SomeRows | None, loaded: list[Any]) -> list[SomeRows | None]:
+    """Return the weights of the rows of each partition; None where each row is a record."""
+    ends = np.cumsum([0] + [part.n_rows for part in loaded]).tolist()
+    return [None if persons is None else persons.part(slice(*own)) for own in pairwise(ends)]
 
 
 class PartitionedSample(PrivateData):

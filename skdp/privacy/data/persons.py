@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,11 @@ class Persons:
     numbers: np.ndarray
     n_persons: int
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, which is private."""
+        return len(self.numbers)
+
     @cached_property
     def weights(self) -> np.ndarray:
         """Weight of each row, in [0, 1]; the first rows of a person get what division by k leaves over."""
@@ -50,3 +56,36 @@ class Persons:
     def order(self) -> np.ndarray:
         """Row numbers, person by person."""
         return np.argsort(self.numbers, kind="stable")
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SomeRows:
+    """Hold the weights of some rows of persons, who may have others elsewhere.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_rows,)
+        Weight of each row, as `Persons` computes it from all rows of its person.
+    n_persons : int
+        Public number of persons of the whole table.
+    """
+
+    weights: np.ndarray
+    n_persons: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what workers get: 4 bytes per row."""
+        return _of_grains, (np.rint(self.weights / GRAIN).astype(np.int32), self.n_persons)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, which is private."""
+        return len(self.weights)
+
+    def part(self, rows: slice) -> "SomeRows":
+        """Return some neighbouring rows of these."""
+        return SomeRows(self.weights[rows], self.n_persons)
+
+
+def _of_grains(grains: np.ndarray, n_persons: int) -> SomeRows:
+    return SomeRows(grains * GRAIN, n_persons)

@@ -11,7 +11,7 @@ from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cache import ColumnCache, clipped_term
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.data.kernels import SHORTEST, Batch, Kernel, Records, clip_residuals, clipped_targets, fixed, weighted
-from skdp.privacy.data.persons import GRAIN, Persons
+from skdp.privacy.data.persons import GRAIN, Persons, SomeRows
 from skdp.privacy.data.private_data import PrivateData, Sums
 from skdp.privacy.data.scored_records import places_on_grid
 from skdp.privacy.data.storage import (
@@ -84,9 +84,10 @@ class TrainingData(PrivateData):
     sample_weight : ndarray of shape (n_samples,) or None, default=None
         Weight of each record over the public bound; None means 1. It is clipped to [0, 1] and rounded to a multiple of 2**-22.
         In each sum it multiplies the clipped term of its record. A record of weight 0 is a null record.
-    persons : Persons or None, default=None
-        Whose each row is; None if every row is a person. With persons, rows have their weights and no others, ``n_samples`` is
-        the number of persons, and each row is computed alone, because a person with more rows moves those of others.
+    persons : Persons, SomeRows or None, default=None
+        Whose each row is, or the weights of a part of their rows; None if every row is a person. With persons, rows have their
+        weights and no others, ``n_samples`` is the number of persons, and each row is computed alone, because a person with more
+        rows moves those of others.
 
     Attributes
     ----------
@@ -108,9 +109,10 @@ class TrainingData(PrivateData):
         scaling: ColumnScaling | None = None,
         keep: Callable[[str, np.ndarray], np.ndarray] | None = None,
         sample_weight: np.ndarray | None = None,
-        persons: Persons | None = None,
+        persons: Persons | SomeRows | None = None,
     ) -> None:
-        self._keep, self._original, self._persons = keep, True, persons
+        self._keep, self._original = keep, True
+        self._persons: Any = persons  # of SomeRows, only the weights are known
         by_row = by_row or persons is not None  # additions by column are as many as rows, whose number is private
         self._blocks, self._y, self._groups = Storage(X, by_row, by_column, scaling, persons is not None), y, groups
         self._by_column = self._blocks.by_column or (by_column and not by_row)

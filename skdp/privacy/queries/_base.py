@@ -51,6 +51,8 @@ class Query(WithParameters):
         True if the query reads columns: then a sparse table stored by rows is converted once, unless whole rows are read too.
     in_memory : str or None
         Why the query needs a table in memory, as the end of a sentence about the solver; None if it takes a table in partitions.
+    joins_rows : bool
+        True if the answer is no sum over the rows of a person, who then has to be in memory with all of them.
     one_pass : bool
         False if an answer reads the records an unknown number of times, or only in part.
     shares_partial : bool
@@ -66,6 +68,7 @@ class Query(WithParameters):
     by_row: ClassVar[bool] = False
     by_column: ClassVar[bool] = False
     in_memory: ClassVar[str | None] = "asks for more than a sum over the records"
+    joins_rows: ClassVar[bool] = False
     one_pass: ClassVar[bool] = True
     shares_partial: ClassVar[bool] = False
     grows: ClassVar[bool] = False

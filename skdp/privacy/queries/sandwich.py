@@ -128,6 +128,8 @@ class Meat(Bread):
         Map from rows to z, from earlier releases.
     """
 
+    joins_rows: ClassVar[bool] = True
+
     @property
     def clip_norm(self) -> float:
         """Bound on the norm of one record's contribution, the squared product of b and the steepest slope."""
