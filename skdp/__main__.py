@@ -157,7 +157,9 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         "table", type=Path, nargs="?", metavar="TABLE", help="read the number of records and the column names of this table"
     )
     _add_format(parser)
-    parser.add_argument("--n-samples", type=int, help="number of records, which must be public (default: that of TABLE)")
+    parser.add_argument(
+        "--n-samples", type=int, help="number of records or persons, which must be public (default: that of TABLE)"
+    )
     _add_estimator(parser)
     _add_persons(parser)
     parser.add_argument("--report", type=Path, metavar="R", help="write the plan: .html, .json or .txt")
@@ -208,6 +210,7 @@ def _add_ledger(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilon", type=float, help="ceiling of epsilon for all fits on the data set together")
     parser.add_argument("--delta", type=float, help="ceiling of delta")
     parser.add_argument("--adjacency", help="replace_one or zero_out (default: that of the first fit)")
+    parser.add_argument("--unit", help="person refuses what protects single records; record (default: that of the first fit)")
     parser.add_argument("--out", type=Path, help="write the ledger as .json, or its timeline as .png")
 
 

@@ -19,7 +19,7 @@ def ledger(path: Path, out: Path | None, **ceiling: Any) -> None:
     out : Path or None
         Where to write the ledger as JSON, or its timeline as a picture.
     **ceiling : dict
-        epsilon, delta and adjacency of a new ledger; None for an existing one.
+        epsilon, delta, adjacency and unit of a new ledger; None for an existing one.
     """
     check_outputs([(out, (".json", ".png"))], [path])
     account = PrivacyLedger(path, **ceiling)

@@ -12,7 +12,7 @@ from skdp.privacy.accounting.random_stopping import stopping_epsilon, stopping_m
 from skdp.privacy.budget import Budget
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.release_plan import Cost
-from skdp.privacy.report.statement import OTHER_FITS, PrivacyReport, PrivacySpent, ReleaseLine, assumed_of
+from skdp.privacy.report.statement import ESTIMAND, OTHER_FITS, PrivacyReport, PrivacySpent, ReleaseLine, assumed_of
 
 COMPOSITION, STOPPING = "composition", "random_stopping"
 REFIT = 0.5  # share of the squared Gaussian-DP parameter that a refit gets: half, by the design note of private metrics
@@ -275,6 +275,7 @@ class SearchPlan:
                 "time and memory of the search, which depend on the number of trials, are not seen by others",
                 OTHER_FITS,
                 *assumed_of(self.budget.unit),
+                *([] if self.budget.unit == "record" else [ESTIMAND]),
             ),
         )
 

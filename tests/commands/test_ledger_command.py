@@ -34,3 +34,6 @@ def test_a_ledger_is_made_charged_shown_and_kept(tmp_path, monkeypatch, capsys):
         in capsys.readouterr().err
     )
     assert b"study.sqlite" not in Path("a.skops").read_bytes()
+    assert main(["ledger", "persons.sqlite", "--epsilon", "6", "--delta", "1e-6", "--unit", "person"]) == 0
+    assert fit("--ledger", "persons.sqlite", "--delta", "1e-7", "--model", "c.skops") == 2
+    assert "protects records; the ledger" in capsys.readouterr().err
