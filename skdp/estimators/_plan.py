@@ -55,7 +55,7 @@ class Plan(ReleasePlan):
         problem = replace(problem, alpha=chosen.default_alpha(problem) if alpha is None else float(alpha))
         problem = replace(problem, clip_norm=chosen.default_clip_norm(problem) if clip_norm is None else float(clip_norm))
         schedule = with_others(problem, chosen.schedule(problem), chosen)
-        _refuse_unit(problem, chosen, schedule)
+        _refuse_unit(problem, schedule)
         by_column = schedule.by_column or (by_column and not schedule.by_row)  # the same for dense and CSR, which data may decide
         by_column = by_column and problem.budget.unit == "record"  # rows of persons are summed by blocks, whatever their number
         plan = cls(
@@ -153,15 +153,10 @@ def _after_total(problem: Problem, schedule: Schedule) -> Schedule:
     return schedule.preceded_by(Release(TotalWeight, Gaussian(), TotalWeight.clip_norm, TotalWeight.size), problem.total_share)
 
 
-def _refuse_unit(problem: Any, solver: Any, schedule: Schedule) -> None:
+def _refuse_unit(problem: Any, schedule: Schedule) -> None:
     """Raise ValueError, before anything is charged, for releases whose guarantee holds for records alone."""
     if problem.budget.unit == "record":
         return
-    if schedule.samples or schedule.passes_once:
-        raise ValueError(
-            f"solver={solver!r} draws rows, not persons: a person with many rows would be drawn more often; expected a solver "
-            "whose releases read all rows, such as 'auto' chooses."
-        )
     if problem.max_sample_weight is not None:
         raise ValueError("max_sample_weight is given with privacy_unit='person', which weighs rows itself; expected None.")
     if isinstance(getattr(problem, "saddle", None), GroupDROSaddle):

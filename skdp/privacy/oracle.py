@@ -15,6 +15,7 @@ from skdp.privacy.data.private_data import PrivateData
 from skdp.privacy.errors import DivergedError, PrivacyAccountingError, SourceError, silent
 from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
 from skdp.privacy.noise.laplace import IntegerLaplace
+from skdp.privacy.noise.sampling import order_of
 from skdp.privacy.noise.selection import GumbelNoise
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.queries import Query, Scores
@@ -63,6 +64,8 @@ class Oracle:
         self._transcript: list[Release] = []
         self._answering = False
         self._uses = np.zeros(rows.n_samples if schedule.passes_once else 0, dtype=np.uint8)
+        named = schedule.passes_once and budget.unit == "person"
+        self._order = order_of(noise.key(), rows.n_samples) if named else None  # None: numbers of records are their places
 
     @property
     def transcript(self) -> tuple[Release, ...]:
@@ -71,9 +74,9 @@ class Oracle:
 
     @property
     def uses(self) -> np.ndarray:
-        """Number of single-pass releases that each record has entered, shape (n_samples,); empty if none is scheduled.
+        """Number of single-pass releases that each record, or person, has entered; empty if none is scheduled.
 
-        The counts depend on the row numbers that queries name, not on the data.
+        The counts, of shape (n_samples,), depend on the numbers that queries name, not on the data.
         """
         return self._uses.copy()
 
@@ -228,7 +231,7 @@ class Oracle:
         if self._uses[records].any():
             raise PrivacyAccountingError("A record was named that an earlier release of the single pass has used.")
         self._uses[records] += 1
-        return records
+        return records if self._order is None else np.sort(self._order[records])
 
     def _answer(self, query: Query, release: Release, records: np.ndarray | None) -> np.ndarray:
         rows, mechanism = self._rows, release.mechanism

@@ -52,7 +52,8 @@ class SinglePass:
 
     The query names its records in the attribute ``records``: sorted row numbers, possibly none, that depend on public choices and
     earlier releases only. The oracle counts the uses of every record and refuses to use a record twice. So all single-pass
-    releases of a schedule together cost as much as the one with the least noise.
+    releases of a schedule together cost as much as the one with the least noise. If persons are protected, the numbers are those
+    of persons with all their rows, in a secret random order.
 
     *Proof.* Take two tables that differ in one record. A release that does not use this record has, given the earlier releases,
     the same distribution for both tables. At most one release uses it. That release is Gaussian with at least the smallest noise

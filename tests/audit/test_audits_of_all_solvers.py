@@ -1,9 +1,12 @@
 """Every solver passes its audit, which has teeth, and every broken twin fails it."""
 
+import contextlib
 import json
 import math
+import warnings
 from itertools import cycle
 
+import numpy as np
 import pytest
 import sklearn
 from packaging.version import Version
@@ -15,11 +18,17 @@ from benchmarks.audit import AUDITED, BUDGET, CONFIDENCE, TABLE, usual
 from benchmarks.histogram_audits import HISTOGRAMS, audited_histograms
 from benchmarks.saddle_twins import UnnoisedDualSaddle
 from benchmarks.twins import ExactGradientOverSet, ForgetfulGate, Halved, with_more
+from skdp import DPLogisticRegression
 from skdp.audit import audit
-from skdp.audit._attack import planned
+from skdp.audit._attack import Planned, _derived, planned
+from skdp.audit._rates import best_threshold, error_rates, split, upper_bounds
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import ADJACENCIES
-from skdp.solvers import SOLVERS, GradientDescent
+from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.noise.sampling import sample_of
+from skdp.privacy.noise.source import NoiseSource
+from skdp.privacy.oracle import Oracle
+from skdp.solvers import SGD, SOLVERS, GradientDescent
 from skdp.testing import reproducible_noise
 
 pytestmark = pytest.mark.skipif(
@@ -172,6 +181,48 @@ def test_histograms_of_columns_stay_below_the_claim_and_their_twins_do_not(name,
     assert [record["twin"] is None for record in records] == [True, False] * 2
     assert all((record["bound"] <= 4) == (record["twin"] is None) for record in records)
     assert min(record["bound"] for record in records) > 1
+
+
+def releases_of_sgd(y):
+    """Return the plan, and the rows, of a fit in which the first of 10 persons has 500 rows and the others contribute nothing."""
+    solver, caught = SGD(3, batch_size=3, momentum=0, tail_average=0), []
+
+    def stop(task, *given):
+        caught.extend(given)
+        raise Planned(given[0])
+
+    budget = {"epsilon": 0.01, "delta": 0.44, "adjacency": "replace_one", "privacy_unit": "person"}
+    model = DPLogisticRegression(**budget, data_norm=1.0, clip_norm=0.1, alpha=0, fit_intercept=False, solver=solver)
+    with contextlib.suppress(Planned), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _derived(model, stop).fit(np.arange(509)[:, None] < 500, y, persons=np.maximum(np.arange(509) - 499, 0))
+    return caught[:2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("broken", (False, True))
+def test_a_person_of_500_rows_has_one_coin_and_a_coin_for_each_row_is_caught(broken, monkeypatch):
+    """At a large delta, where many coins leak more than one: all that counts is the distance between the two laws of the model.
+
+    A false alarm has a probability of at most 1e-3 for either; the noise is that of a seed.
+    """
+    if broken:
+        monkeypatch.setattr(TrainingData, "sampled", lambda rows, key, rate: rows._of_rows(sample_of(key, 0, 509, rate)))
+    scores = np.empty((2, 5000))
+    with reproducible_noise(0):
+        for label, row in enumerate(scores):
+            plan, rows = releases_of_sgd(np.r_[np.full(500, label), np.arange(9) % 2])
+            for run in range(row.size):
+                oracle = Oracle(rows, plan.schedule, plan.budget, plan.scale, NoiseSource())
+                row[run] = plan.solver.solve(plan.problem, oracle.ask, None).coef[0, 0]
+
+    def least_delta(rates):
+        return np.maximum(1 - rates[1] - math.exp(plan.budget.epsilon) * rates[0], 0.0)
+
+    pilot, judged = split(scores)
+    threshold = best_threshold(pilot, 1 - 5e-4, least_delta)
+    bound = least_delta(upper_bounds(error_rates(judged, np.array([threshold])), judged.shape[1], 1 - 5e-4))[0]
+    assert bound > 0.44 if broken else 0.35 < bound <= 0.44
 
 
 @pytest.mark.slow

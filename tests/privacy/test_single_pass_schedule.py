@@ -13,6 +13,7 @@ from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget
+from skdp.privacy.data.persons import Persons
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.ledger.gaussian_cover import gaussian_cover
@@ -121,6 +122,22 @@ def test_the_named_records_enter_and_no_others(storage):
         alone = query(table, None).evaluate(rows().subset(np.array(records, dtype=int)))
         np.testing.assert_allclose(oracle.ask(query(table, records)), alone)
     np.testing.assert_array_equal(np.flatnonzero(oracle.uses), [0, 1, 4, 7, 11])
+
+
+def test_named_persons_enter_with_all_their_rows_in_a_secret_order():
+    """Which person a number names does not follow from the order of ids; each is read once."""
+    who = np.r_[np.arange(6), 0, 0, 3, 3, 3, 5]
+    table, budget, first = rows(persons=Persons(who, 6), by_row=True), Budget(math.inf, 1e-6, "zero_out", "person"), []
+    for seed in range(20):
+        oracle, answers = Oracle(table, schedule_of(3), budget, 0.0, source(seed)), []
+        assert oracle.uses.shape == (6,)
+        for named in ([0], [1, 4], [2, 3, 5]):
+            answers.append(oracle.ask(query(table, named)))
+        np.testing.assert_allclose(sum(answers), query(table, None).evaluate(table), rtol=1e-12)
+        alone = [query(table, None).evaluate(table.subset(np.array([person]))) for person in range(6)]
+        first += [int(np.argmin([abs(answers[0] - one).max() for one in alone]))]
+        np.testing.assert_array_equal(answers[0], alone[first[-1]])
+    assert len(set(first)) > 2  # 20 uniform draws of 6: a false alarm has a probability below 1e-8
 
 
 def test_what_is_counted_is_what_is_read():

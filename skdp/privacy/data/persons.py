@@ -57,6 +57,12 @@ class Persons:
         """Row numbers, person by person."""
         return np.argsort(self.numbers, kind="stable")
 
+    def rows_of(self, some: np.ndarray) -> np.ndarray:
+        """Return the sorted numbers of all rows of some persons."""
+        chosen = np.zeros(self.n_persons, dtype=bool)
+        chosen[some] = True
+        return np.flatnonzero(chosen[self.numbers])
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class SomeRows:

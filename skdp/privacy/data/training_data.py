@@ -137,9 +137,9 @@ class TrainingData(PrivateData):
     def reduced(self, query: Sums) -> np.ndarray:
         """Return the un-noised sum of a query over all records; the last one is kept for queries that ask for the same sum.
 
-        A sample is summed chunk by chunk of the table. So its sum is, to the last bit, that of the samples of the chunks, which
-        `TreeSum` adds up. A chunk has no more rows in the sample than in the table, so the bound on the number of additions
-        holds.
+        A sample of records is summed chunk by chunk of the table. So its sum is, to the last bit, that of the samples of the
+        chunks, which `TreeSum` adds up. A chunk has no more rows in the sample than in the table, so the bound on the number of
+        additions holds.
 
         Parameters
         ----------
@@ -154,12 +154,14 @@ class TrainingData(PrivateData):
         return self._last.of(query, lambda: self._sum_of_chunks(query))
 
     def subset(self, indices: np.ndarray) -> "TrainingData":
-        """Return the same table reduced to a sample of its rows, which are copied block by block when they are summed.
+        """Return the same table reduced to some records, or to all rows of some persons.
+
+        Rows are copied block by block when they are summed. They keep their weights.
 
         Parameters
         ----------
         indices : ndarray of int
-            Sorted row numbers; may be empty.
+            Sorted numbers of records, or of persons; may be empty.
 
         Returns
         -------
@@ -171,12 +173,12 @@ class TrainingData(PrivateData):
         ValueError
             If the table is stored by columns: every sample would need a conversion.
         """
-        sample = self._copied()
-        sample._blocks, sample._whole = self._blocks.subset(indices), self
-        return sample
+        return self._of_rows(indices if self._persons is None else self._persons.rows_of(indices))
 
     def sampled(self, key: bytes, rate: float, first_chunk: int = 0) -> "TrainingData":
-        """Return the Poisson sample of a key: every record enters independently with the same probability.
+        """Return the Poisson sample of a key: every record, or person, enters independently with the same probability.
+
+        A person has one coin for all her rows, which her number decides, and not the place or the number of rows.
 
         Parameters
         ----------
@@ -185,14 +187,14 @@ class TrainingData(PrivateData):
         rate : float
             Probability in (0, 1].
         first_chunk : int, default=0
-            Number of chunks that come before these rows, if they are a part of a table.
+            Number of chunks that come before these records, if they are a part of a table.
 
         Returns
         -------
         TrainingData
-            The sample. Which rows of a chunk are in it follows from the key and the number of the chunk.
+            The sample. Which records, or persons, of a chunk are in it follows from the key and the number of the chunk.
         """
-        length, n = self._chunk_rows, self._n_rows
+        length, n = self._chunk_rows, self.n_samples
         drawn = [
             start + sample_of(key, first_chunk + number, min(length, n - start), rate)
             for number, start in enumerate(range(0, max(1, n), length))
@@ -289,7 +291,7 @@ class TrainingData(PrivateData):
             A view, kept until a call with another centre or scale. Without intercept it has no last entry of 1.
         """
         if self._whole is not None and self._blocks.sample is not None:
-            return self._whole.standardized(centre, scale).subset(self._blocks.sample)  # norms are computed once
+            return self._whole.standardized(centre, scale)._of_rows(self._blocks.sample)  # norms are computed once
         if self._view is None or not (np.array_equal(self._view[0], centre) and np.array_equal(self._view[1], scale)):
             view, constant = self._copied(), 1.0 if self._intercept_scaling else 0.0
             with np.errstate(all="ignore"):
@@ -504,10 +506,11 @@ class TrainingData(PrivateData):
         """
         if self._persons is None:
             return self.gram(coef, lambda raw, records: np.square(kernel(raw, records)))
-        total, numbers = TreeSum(self._chunk_rows), self._persons.numbers
+        total, numbers, rows = TreeSum(self._chunk_rows), self._persons.numbers, self._blocks.sample
+        rows = self._persons.order if rows is None else rows[np.argsort(numbers[rows], kind="stable")]
         scores, last = np.zeros((0, len(coef))), None
-        for start in range(0, self._n_rows, BLOCK):
-            part = self._persons.order[start : start + BLOCK]
+        for start in range(0, rows.size, BLOCK):
+            part = rows[start : start + BLOCK]
             block, factors = self._factored(part, coef, kernel)
             starts = np.flatnonzero(np.diff(numbers[part], prepend=-1))
             if numbers[part[0]] == last:
@@ -619,16 +622,22 @@ class TrainingData(PrivateData):
         sums = products(coef, counted, raw, *self._largest)
         return np.concatenate([sums, last.total()]) if constant else sums
 
+    def _of_rows(self, rows: np.ndarray) -> "TrainingData":
+        """Return the same table reduced to the rows with these sorted numbers."""
+        sample = self._copied()
+        sample._blocks, sample._whole = self._blocks.subset(rows), self
+        return sample
+
     def _sum_of_chunks(self, query: Sums) -> np.ndarray:
         sample, length = self._blocks.sample, self._chunk_rows
-        if sample is None or not sample.size or self._n_rows <= length:
-            return query.partial(self)
+        if sample is None or not sample.size or self._n_rows <= length or self._persons is not None:
+            return query.partial(self)  # a chunk of rows may end within a person
         # Cut the sample where chunks of the table end. A chunk without a record in the sample adds zeros, as its place in the
         # tree follows from the table.
         table, total = self._whole or self, TreeSum(length)
         ends = np.searchsorted(sample, np.arange(length, self._n_rows + length, length)).tolist()
         parts = [sample[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
-        terms = [query.partial(table.subset(part)) if part.size else None for part in parts]
+        terms = [query.partial(table._of_rows(part)) if part.size else None for part in parts]
         nothing = np.zeros_like(next(term for term in terms if term is not None))  # the sum over no records
         for term in terms:
             total.add_chunk(nothing.copy() if term is None else term)

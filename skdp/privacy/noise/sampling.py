@@ -1,4 +1,4 @@
-"""Draw Poisson samples chunk by chunk, each as a function of a secret key and of the number of the chunk."""
+"""Draw Poisson samples chunk by chunk, as functions of a secret key and of the number of the chunk, and secret orders."""
 
 import hashlib
 import math
@@ -27,14 +27,14 @@ def sample_of(key: bytes, chunk: int, n_rows: int, rate: float) -> np.ndarray:
     chunk : int
         Number of the chunk in the whole table.
     n_rows : int
-        Number of rows of the chunk.
+        Number of records, or of persons, of the chunk.
     rate : float
         Probability in (0, 1], rounded down to a multiple of 2**-53.
 
     Returns
     -------
     ndarray of int
-        Sorted numbers of the rows within the chunk; the same for every call with the same arguments.
+        Sorted numbers within the chunk; the same for every call with the same arguments.
     """
     if rate == 1:
         return np.arange(n_rows)
@@ -46,6 +46,29 @@ def sample_of(key: bytes, chunk: int, n_rows: int, rate: float) -> np.ndarray:
     enters = np.ones(likely.size, dtype=bool)
     enters[undecided] = more >> np.uint64(19) < rest
     return likely[enters]
+
+
+def order_of(key: bytes, n_persons: int) -> np.ndarray:
+    """Return the secret order of persons of a key: each order has the same probability.
+
+    Persons are numbered in the order of their ids, so that another id of one of them would move the numbers of others. A
+    single pass draws numbers in public, and must not depend on that. Here persons are sorted by 256 bits of SHAKE-256 each.
+    Unless two are equal, which has a probability below ``n_persons**2 * 2**-257``, all orders are equally likely.
+
+    Parameters
+    ----------
+    key : bytes
+        32 random bytes, drawn for one fit and used for nothing else.
+    n_persons : int
+        Number of persons.
+
+    Returns
+    -------
+    ndarray of int of shape (n_persons,)
+        A permutation of their numbers.
+    """
+    words = np.frombuffer(_stream(key, 0, 0, 32 * n_persons), dtype="<u8")
+    return np.lexsort(words.reshape(4, n_persons))
 
 
 def _stream(key: bytes, chunk: int, part: int, size: int) -> bytes:

@@ -105,7 +105,7 @@ class ReleaseLine:
     def records_in_words(self) -> str:
         """Records that take part, in words."""
         if self.mechanism == SinglePass.__name__:
-            return "records drawn in public, none in two of them"
+            return "disjoint parts of the table"
         return "all" if self.sampling_rate == 1 else f"a Poisson sample of rate {self.sampling_rate:.4g}"
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from skdp.privacy.data.persons import GRAIN, Persons
 from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.data.training_data import TrainingData
 
-D = 60
+D, KEY = 60, bytes(range(32))
 
 
 @pytest.mark.parametrize("k", (1, 2, 3, 5, 7, 499, 500, 10_000, 2**22 + 1))
@@ -53,6 +53,7 @@ def test_what_rows_of_others_are_does_not_depend_on_the_number_of_rows_of_a_pers
     found = [facts_of(STORAGES[storage], np.vstack([own[:k], shared]), k) for k in sizes]
     for facts in found[1:]:
         for name, one in facts.items():
+            assert len(one)
             np.testing.assert_array_equal(one, found[0][name], err_msg=name)
 
 
@@ -72,11 +73,14 @@ def facts_of(storage, rows, k):
     coef, matrix = rng.normal(size=(d + 1, 2)), rng.normal(size=(d, d)) / 9
     seen = {"public": [table.n_samples, table.n_features, table.summation_error]}
 
-    def noting(name):
-        seen[name] = np.zeros((0, 2))
+    def noted(name, facts):
+        facts = facts.toarray() if sparse.issparse(facts) else facts
+        seen[name] = np.vstack([seen.get(name, facts[:0]), facts])
+        return facts
 
+    def noting(name):
         def kernel(raw, records):
-            seen[name] = np.vstack([seen[name], np.column_stack([raw[:, 0], records.inverse_norms])])
+            noted(name, np.column_stack([raw[:, 0], records.inverse_norms]))
             return raw[:, :1].copy()
 
         return kernel
@@ -89,9 +93,18 @@ def facts_of(storage, rows, k):
     table.standardized(np.full(d, 0.1), matrix).sum(coef, noting("whitened"))
     mapped = table.mapped(sparse.csr_array(np.round(matrix[:, :9], 1)))
     mapped.sum(coef[:10], noting("mapped"))
+    sample = table.sampled(KEY, 0.6)
+    drawn = sample._blocks.sample
+    inside = int((drawn < k).sum())
+    assert inside in (0, k)
+    sample.sum(coef, noting("sample"))
+    sample.standardized(np.full(d, 0.1), matrix).sum(coef, noting("sample, whitened"))
+    sample.batch_sum(lambda batch: noted("batches of a sample", batch.rows[:, :2]).sum(axis=0), 2)
+    seen["coins"] = np.arange(len(rows))[drawn] - k
+    offsets = {name: inside for name in ("sample", "sample, whitened", "batches of a sample", "coins")} | {"public": 0}
     if d == D:  # packed rows have bins of their own
         seen["scores"] = table.binned(lambda block: np.zeros((1, block.shape[0]), dtype=np.uint8), coef)._scores.T
-    return {name: facts if name == "public" else facts[k:] for name, facts in seen.items()}
+    return {name: facts[offsets.get(name, k) :] for name, facts in seen.items()}
 
 
 def test_scores_of_a_person_do_not_depend_on_where_blocks_end(rng):

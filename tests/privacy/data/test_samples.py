@@ -11,6 +11,7 @@ from seeded import fitted
 import skdp.privacy.data.training_data as training_data
 from skdp.estimators import DPAUCMaximizer, DPGroupDROClassifier, DPLogisticRegression
 from skdp.losses import Logistic
+from skdp.privacy.data.persons import Persons
 from skdp.privacy.data.summation import BLOCK, TreeSum
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.noise.sampling import sample_of
@@ -43,6 +44,27 @@ def test_the_sample_of_a_table_is_that_of_its_chunks(n, rate, rng, short_chunks)
     for middle in starts:  # two parts of the table, cut between chunks
         later = chunk_of(rows, middle, n).sampled(KEY, rate, first_chunk=middle // LENGTH)
         np.testing.assert_array_equal(middle + later._blocks.sample, drawn[drawn >= middle])
+
+
+class CoinPerRow(TrainingData):
+    """Rows of persons that each have a coin of their own."""
+
+    def sampled(self, key, rate):
+        return self._of_rows(sample_of(key, 0, self._n_rows, rate))
+
+
+@pytest.mark.parametrize("kind", (TrainingData, CoinPerRow))
+def test_a_person_has_one_coin_for_all_her_rows(kind, rng, short_chunks):
+    """It depends on her number alone, not on the order and the number of rows. The twin with a coin per row is caught."""
+    n = 3 * LENGTH
+    numbers = np.r_[np.arange(n), rng.integers(n, size=N), np.full(500, 7)]
+    drawn = np.concatenate([LENGTH * chunk + sample_of(KEY, chunk, LENGTH, 0.3) for chunk in range(3)])
+    right = []
+    for who in (numbers, rng.permutation(numbers), numbers[:-500]):
+        X = rng.normal(size=(len(who), D))
+        rows = kind(X, np.zeros(len(who), dtype=int), data_norm=1.0, persons=Persons(who, n))
+        right.append(np.array_equal(rows.sampled(KEY, 0.3)._blocks.sample, np.flatnonzero(np.isin(who, drawn))))
+    assert all(right) if kind is TrainingData else not any(right)
 
 
 def test_chunks_have_samples_of_their_own(rng, short_chunks):

@@ -2,16 +2,17 @@
 
 import hashlib
 import math
+from collections import Counter
 from fractions import Fraction
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 import seeded
-from scipy.stats import binom, binomtest, kstest
+from scipy.stats import binom, binomtest, chisquare, kstest
 
 from skdp.privacy.noise import sampling
-from skdp.privacy.noise.sampling import sample_of
+from skdp.privacy.noise.sampling import order_of, sample_of
 from skdp.privacy.noise.source import NoiseSource
 
 FALSE_ALARM = 1e-6
@@ -101,6 +102,16 @@ def test_the_rate_is_rounded_down():
     """A rate between two multiples of 2**-53: below 2**-53 nobody enters."""
     assert sample_of(KEYS[0], 0, LENGTH, 2.0**-54).size == 0
     np.testing.assert_array_equal(sample_of(KEYS[0], 0, 1000, 1.0), np.arange(1000))
+
+
+def test_all_orders_of_persons_are_equally_likely():
+    """24 orders of 4 persons; an order of many is a permutation, and another one for each key."""
+    orders = Counter(tuple(order_of(bytes([0, *seed.to_bytes(4, "little")]), 4).tolist()) for seed in range(4800))
+    assert len(orders) == 24 and chisquare([*orders.values()]).pvalue > FALSE_ALARM
+    first, second = (order_of(key, 1000) for key in KEYS[:2])
+    np.testing.assert_array_equal(np.sort(first), np.arange(1000))
+    np.testing.assert_array_equal(first, order_of(KEYS[0], 1000))
+    assert np.count_nonzero(first == second) < 12  # one on average: a false alarm has a probability below 1e-8
 
 
 def test_keys_are_fresh_unless_seeded():

@@ -20,6 +20,7 @@ from skdp.constraints import L1Ball
 from skdp.losses import BoundedProper, Huber, Logistic, Multinomial, Quantile, Squared, SquaredDistance
 from skdp.minimax import AUCSaddle, Batch
 from skdp.privacy import queries
+from skdp.privacy.data import training_data
 from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.data.gradient_factors import CANCELLED
@@ -423,10 +424,15 @@ class Case:
         )
         return self.whole(self.query, sum(terms))
 
-    def answer(self, records, storage="C", without=(), **given):
+    def answer(self, records, storage="C", without=(), some=None, **given):
         data = self.kind.data(self.query, records, storage, **given)
+        data = data.without(np.array(without)) if len(without) else data
         with np.errstate(all="ignore"):
-            return self.query.evaluate(data.without(np.array(without)) if len(without) else data)
+            return self.query.evaluate(data if some is None or not self.sampled else data.subset(some))
+
+    @property
+    def sampled(self):
+        return self.samples and isinstance(self.kind, Rows)
 
 
 CLASSES, NO_CONSTANT, NUMBERS = Rows(2), Rows(2, constant=0.0), Rows((0.0, -0.4, 1.0, -1.0, 1e150, -1e150))
@@ -652,7 +658,7 @@ def test_the_answer_is_that_of_the_definition(case, rng):
         present = case.answer(records, storage, NULL)
         np.testing.assert_allclose(present, case.definition(kept), **close)
         np.testing.assert_array_equal(present, case.answer(others, storage, NULL))
-        if isinstance(case.kind, Rows) and case.samples and storage in ("C", "csr"):
+        if case.sampled and storage in ("C", "csr"):
             some = np.arange(0, N, 3)
             sample = case.query.evaluate(case.kind.data(case.query, records, storage, by_row=True).subset(some))
             np.testing.assert_allclose(sample, case.definition([records[i] for i in some]), **close)
@@ -764,14 +770,14 @@ def furthest_person(case, persons=persons_of, trials=60):
     shared, hostile = case.kind.usual(rng)[: case.shared], [*case.kind.hostile(rng), *case.extra]
     norm = largest if isinstance(query, Scores) else euclidean
     moved = dict.fromkeys(ADJACENCIES, 0.0)
-    for _ in range(trials):
-        answers = []
+    for trial in range(trials):
+        answers, some = [], np.array([0, len(shared)]) if trial % 2 else None  # of a sample with her, and of all persons
         for k in rng.choice(ROWS, 2).tolist():
             rows = [hostile[i] for i in rng.integers(len(hostile), size=k if rng.random() < 0.5 else 1)]
             rows *= k // len(rows)
             group = persons([1] * len(shared) + [k])
-            answers.append(case.answer([*shared, *rows], persons=group))
-            null = case.answer([*shared, *rows], without=range(len(shared), len(shared) + k), persons=group)
+            answers.append(case.answer([*shared, *rows], persons=group, some=some))
+            null = case.answer([*shared, *rows], without=range(len(shared), len(shared) + k), persons=group, some=some)
             moved["zero_out"] = max(moved["zero_out"], norm(answers[-1] - null))
         moved["replace_one"] = max(moved["replace_one"], norm(answers[0] - answers[1]))
     return {adjacency: far / query.sensitivity(adjacency) for adjacency, far in moved.items()}
@@ -779,23 +785,30 @@ def furthest_person(case, persons=persons_of, trials=60):
 
 @every_query
 def test_no_person_moves_the_answer_further_than_the_sensitivity_of_a_record(case):
-    """Persons of 1 to 500 extreme rows, all the same or different ones."""
+    """Persons of 1 to 500 extreme rows, all the same or different ones; in the table, and in samples of persons."""
     shares = furthest_person(case, trials=10 if isinstance(case.query, Minimum) else 60)
     assert 0 < shares["zero_out"] <= ROUNDING and shares["replace_one"] <= ROUNDING
 
 
 @every_query
 def test_a_person_is_the_mean_of_her_rows(case, rng):
-    """The meat and the losses of persons are other sums, which have tests of their own."""
+    """Also in a sample of persons. The meat and the losses of persons are other sums, which have tests of their own."""
     records, sizes = case.kind.usual(rng), [1] * 10 + [2, 3, 7] + [1] * 5 + [13]
     if isinstance(case.query, LossSums | Meat | Minimum):
         return
     group = persons_of(sizes)
     shares = np.repeat(1 / np.array(sizes), sizes)
     np.testing.assert_allclose(case.answer(records, persons=group), case.definition(records, shares), rtol=2e-6, atol=2e-6)
+    if case.sampled:
+        some = np.array([0, 5, 10, 12, 14, 18])
+        present = np.flatnonzero(np.isin(group.numbers, some))
+        expected = case.definition([records[i] for i in present], shares[present])
+        np.testing.assert_allclose(case.answer(records, persons=group, some=some), expected, rtol=2e-6, atol=2e-6)
 
 
-def test_the_meat_of_persons_is_that_of_their_mean_gradients(rng):
+def test_the_meat_of_persons_is_that_of_their_mean_gradients(rng, monkeypatch):
+    """Also where the rows of a person are in several chunks."""
+    monkeypatch.setattr(training_data, "chunk_rows", lambda d: 4)
     case = next(case for case in CASES if type(case.query) is Meat)
     q, records, sizes = case.query, case.kind.usual(rng), [2, 3, 1, 7, 1, 20, 6]
 
@@ -808,8 +821,10 @@ def test_the_meat_of_persons_is_that_of_their_mean_gradients(rng):
         np.mean([gradient_of(*record) for record in rows], axis=0)
         for rows in np.split(np.array(records, dtype=object), np.cumsum(sizes)[:-1])
     ]
-    expected = sum(square(mean) for mean in means)
-    np.testing.assert_allclose(case.answer(records, persons=persons_of(sizes)), expected, rtol=2e-6, atol=2e-6)
+    for some in (np.arange(len(sizes)), np.array([1, 3, 6])):
+        expected = sum(square(means[person]) for person in some)
+        answer = case.answer(records, persons=persons_of(sizes), some=some)
+        np.testing.assert_allclose(answer, expected, rtol=2e-6, atol=2e-6)
 
 
 def test_a_loss_of_a_person_is_the_mean_of_those_of_her_rows():

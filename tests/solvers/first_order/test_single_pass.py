@@ -170,7 +170,7 @@ def test_parameters_are_checked(parameters, error):
 def test_the_report_says_that_no_record_is_used_twice(rng):
     X, y = rng.normal(size=(200, 3)), np.arange(200) % 2
     report = fitted(sparse.csc_array(X), y, n_steps=30, batch_size=10).privacy_report_
-    assert "30 x Gradient on records drawn in public, none in two of them, Gaussian noise" in str(report)
+    assert "30 x Gradient on disjoint parts of the table, Gaussian noise" in str(report)
     assert "exact accounting" in str(report) and "dp_accounting" not in report.versions
     (line,) = report.releases
     assert f"per coordinate, {line.noise_multiplier / 10:.3g} times the largest possible mean gradient" in report.noise_size
