@@ -493,6 +493,7 @@ COMMANDS_OF_PERSONS = (
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.filterwarnings("always")
 def test_the_number_of_rows_of_a_person_is_in_no_output(folder, capsys):
     """A person whose only row is there twice has the same weight and sum. Ids and their column are in no output, either."""

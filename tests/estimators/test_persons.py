@@ -463,6 +463,7 @@ def test_searches_and_curves_that_cut_rows_are_outside_the_guarantee():
                 search.fit(X, LABELS, **given)
 
 
+@pytest.mark.slow
 def test_groups_that_are_another_array_than_persons_are_outside_the_guarantee():
     """Only whether it is the same array is looked at: equal ids in another one warn, too."""
     model, cv = DPLogisticRegression(privacy_unit="person", **BOUNDS), GroupShuffleSplit(2, random_state=0)
@@ -480,6 +481,7 @@ def test_groups_that_are_another_array_than_persons_are_outside_the_guarantee():
         )
 
 
+@pytest.mark.slow
 def test_scorers_take_persons_as_scikit_learn_routes_them():
     model = DPLogisticRegression(privacy_unit="person", **BOUNDS)
     cv = GroupShuffleSplit(2, test_size=100, random_state=0)

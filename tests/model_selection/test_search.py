@@ -641,6 +641,7 @@ def of_persons(extra=0, cell=0.5, **given):
     return search, [str(warning.message) for warning in caught]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", BOTH)
 def test_a_person_with_other_rows_and_the_same_answers_leaves_the_same_search(mechanism, monkeypatch):
     """Also the same parts of the others: she is in one part, whatever rows she has. No id, and no number of rows, is left."""
@@ -672,6 +673,7 @@ def test_a_person_with_other_rows_and_the_same_answers_leaves_the_same_search(me
     assert first.privacy_report_.public["n_persons"] == 400 and "person: 400 persons" in texts
 
 
+@pytest.mark.slow
 def test_a_search_of_persons_of_one_row_is_one_of_records():
     X, y = records(600)
     found = []
@@ -685,6 +687,7 @@ def test_a_search_of_persons_of_one_row_is_one_of_records():
     np.testing.assert_allclose(*(search.cv_results_["mean_test_score"] for search in found), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_persons_reach_the_step_that_spends(asked):
     X, y, who = rows_of_persons()
     table = pd.DataFrame(X, columns=list("abc")).assign(patient=who)
