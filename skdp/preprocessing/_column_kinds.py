@@ -15,7 +15,7 @@ from skdp._validation import shown
 from skdp.preprocessing._categories import KnownCategories, category_names, named, spelling, spellings
 from skdp.preprocessing._cells import bucket_cells, column_values, is_date, number_cells, unread_cells
 from skdp.preprocessing._learned_columns import ColumnMap
-from skdp.preprocessing._scaling import BoundedNumbers, BoundedScaler, signed_log
+from skdp.preprocessing._scaling import BoundedNumbers, BoundedScaler, between, bounded, signed_log
 from skdp.privacy.queries.column_histograms import BUCKETS, bucket_bins
 
 OTHER = "other"
@@ -444,11 +444,17 @@ class Number(Column):
         """Return the cells of a table of one column, scaled to [-1, 1] by the bounds."""
         if self.learned is not None:
             return self.between_bounds(number_cells(single(column)))[:, None]
-        scaler = BoundedScaler([self.bounds], scale=self.scale, fill=self.fill)
         numbers = quoting_no_data(column, lambda: _cells(column))
         if self.fill is None and numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
             raise ValueError(f"Input X contains NaN or infinity. Columns with missing or infinite values: {name!r}.{MISSING}")
-        return np.asarray(scaler.fit_transform(numbers))
+        plain = numbers.dtype.kind in "fiub" and numbers.dtype.itemsize <= 8 and numbers.size
+        if not plain or np.isinf(numbers).any():
+            return np.asarray(
+                BoundedScaler([self.bounds], scale=self.scale, fill=self.fill).fit_transform(numbers)
+            )  # or its error
+        with np.errstate(all="ignore"):  # a warning would reveal a cell
+            low, high = np.array(self.bounds)[:, None]
+            return between(*bounded(numbers, low, high, self.scale, self.fill))
 
     def at(self, places: np.ndarray) -> np.ndarray:
         """Return the numbers at places from one bound (0) to the other one (1), increasing."""

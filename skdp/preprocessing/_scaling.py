@@ -110,19 +110,13 @@ class BoundedScaler(StatelessTransformer):
             return type(X)((self._scaled(X.data, low[columns], high[columns]), X.indices, X.indptr), shape=X.shape)
 
     def _bounded(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return clipped and filled numbers and their bounds, or the logarithms of all three."""
-        bounded = np.clip(X, low, high)
-        if self.fill is not None:
-            np.copyto(bounded, np.clip(self.fill, low, high), where=np.isnan(bounded))
-        return (signed_log(bounded), signed_log(low), signed_log(high)) if self.scale == "log" else (bounded, low, high)
+        return bounded(X, low, high, self.scale, self.fill)
 
     def _scaled(self, X: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        scaled, low, high = self._bounded(X, low, high)
         if self.centre:
-            scaled -= (low + high) / 2
-            scaled /= (high - low) / 2
-        else:
-            scaled /= np.maximum(np.abs(low), np.abs(high))
+            return between(*self._bounded(X, low, high))
+        scaled, low, high = self._bounded(X, low, high)
+        scaled /= np.maximum(np.abs(low), np.abs(high))
         return np.clip(scaled, -1, 1, out=scaled)  # against rounding
 
     def _limits(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
@@ -130,6 +124,23 @@ class BoundedScaler(StatelessTransformer):
         pairs = check_feature_bounds(self.bounds, n_features, names, parameter="bounds")
         low, high = np.broadcast_to(np.asarray(pairs), (n_features, 2)).T
         return low, high
+
+
+def bounded(
+    X: np.ndarray, low: np.ndarray, high: np.ndarray, scale: str, fill: float | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return clipped and filled numbers and their bounds, or the logarithms of all three."""
+    found = np.clip(X, low, high)
+    if fill is not None:
+        np.copyto(found, np.clip(fill, low, high), where=np.isnan(found))
+    return (signed_log(found), signed_log(low), signed_log(high)) if scale == "log" else (found, low, high)
+
+
+def between(found: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return where numbers lie between their bounds, from -1 to 1; their array is written over."""
+    found -= (low + high) / 2
+    found /= (high - low) / 2
+    return np.clip(found, -1, 1, out=found)  # against rounding
 
 
 class BoundedNumbers(BoundedScaler):

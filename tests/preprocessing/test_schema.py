@@ -12,8 +12,9 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from skdp.preprocessing import Schema, from_schema
+from skdp.preprocessing import BoundedScaler, Schema, from_schema
 from skdp.preprocessing._categories import KnownCategories
+from skdp.preprocessing._column_kinds import Number
 
 FACTS = {
     "description": "patients",
@@ -284,3 +285,21 @@ def test_the_examples_are_schemas():
     for path in examples:
         facts = Schema.read(path)
         assert facts.target and len(facts.classes) == 2
+
+
+@pytest.mark.parametrize("fill", (None, 2.5))
+@pytest.mark.parametrize("scale", ("linear", "log"))
+@pytest.mark.parametrize("dtype", (np.float64, np.float32, np.float16, np.longdouble, np.int8, np.uint64, np.bool_))
+def test_numbers_of_additive_models_are_scaled_as_by_the_scaler(dtype, scale, fill):
+    """To the last bit, without its checks; an infinite number gets its error."""
+    column, bounds = np.array([[0.0], [1.0], [3.0], [41.0], [100.0]]).astype(dtype), (0.5, 41.0)
+    if fill is not None and column.dtype.kind == "f":
+        column[2] = np.nan
+    given = column.copy()
+    expected = BoundedScaler([bounds], scale=scale, fill=fill).fit_transform(given)
+    np.testing.assert_array_equal(Number(bounds, scale, fill).scaled("age", column), expected)
+    np.testing.assert_array_equal(column, given)
+    if column.dtype.kind == "f":
+        column[1] = np.inf
+        with pytest.raises(ValueError, match="infinity"):
+            Number(bounds, scale, fill).scaled("age", column)

@@ -245,7 +245,7 @@ class AdditiveBasis:
             Scaled values.
         """
         (name,) = term.names
-        return np.asarray(self._value(name, cells[:, None])[:, 0] / self._length)
+        return np.asarray(self._from_zero(name, self._scaled(name, cells[:, None]))[:, 0] / self._length)
 
     def transform(self, X: Any) -> sparse.csr_array:
         """Return the functions of each record.
@@ -464,10 +464,12 @@ class AdditiveBasis:
         # of the other. So a family is needed for each category, and for a number if there are hats or if a pair has it.
         #  pair (a, b):   a's family  h1 h2 h3    b's family  g1 g2    columns  h1g1 h1g2 h2g1 h2g2 h3g1 h3g2
         paired = {name for term in terms if len(term.names) == 2 for name in term.names}
+        categories = set(self.categories)
+        scaled = {name: self._scaled(name, column) for name, column in columns.items() if name not in categories}
         families = {  # each is non-negative, with a sum of squares of at most 1
-            name: self._indicators(name, column) if name in self.categories else self._hats(name, column)
+            name: self._indicators(name, column) if name in categories else self._hats(name, scaled[name])
             for name, column in columns.items()
-            if (self.n_intervals or name in paired or name in self.categories) and name not in (known or {})
+            if (self.n_intervals or name in paired or name in categories) and name not in (known or {})
         } | dict(known or {})
         for term in terms:
             if len(term.names) == 2:
@@ -475,20 +477,17 @@ class AdditiveBasis:
                 yield products_by_row(one, other) / math.sqrt(len(self.interactions))
                 continue
             (name,) = term.names
-            if name in self.categories:
+            if name in categories:
                 yield families[name] / self._length
                 continue
             # Columns of a number: the value, its hats, and indicators of integers and of missing cells.
-            value = sparse.csr_array(self._value(name, columns[name]) / self._length)
+            value = sparse.csr_array(self._from_zero(name, scaled[name]) / self._length)
             hats = [families[name] / math.sqrt(len(self.numbers))] if self.n_intervals else []
             further = [part / self._length for part in self._further(name, columns[name])]
             yield sparse.csr_array(sparse.hstack([value, *hats, *further], format="csr"))
 
-    def _value(self, name: str, column: Any) -> np.ndarray:
-        """Return a scaled number: 0 at its centre, at zero or at the bound closest to zero; 1 or -1 at the farther bound."""
-        return self._from_zero(name, self._scaled(name, column))
-
     def _from_zero(self, name: str, scaled: np.ndarray) -> np.ndarray:
+        """Return a scaled number: 0 at its centre, at zero or at the bound closest to zero; 1 or -1 at the farther bound."""
         zero = self._zero(name)
         return (scaled - zero) / (1 + abs(zero))
 
@@ -538,11 +537,11 @@ class AdditiveBasis:
             return []
         return [sparse.csr_array(self._column(name).beside(number_cells(single(column))))]
 
-    def _hats(self, name: str, column: Any) -> sparse.csr_array:
+    def _hats(self, name: str, scaled: np.ndarray) -> sparse.csr_array:
         places = 2 * self.knots_of(name)[:, None] - 1
         hats = SplineTransformer(degree=1, knots=places, extrapolation="constant", sparse_output=True)
         hats.set_output(transform="default")  # whatever the program set for all: data frames cannot be sparse
-        return sparse.csr_array(hats.fit(places).transform(self._scaled(name, column)))
+        return sparse.csr_array(hats.fit(places).transform(scaled))
 
     def _indicators(self, name: str, column: Any) -> sparse.csr_array:
         codes = self._codes(name, column)
