@@ -91,7 +91,7 @@ def predicted_classes(model: Any, X: Any, y: Any, persons: Persons | None = None
     predicted, failed = by_record(model, lambda part: _numbers_of(_labels(model.predict(part)), classes), X, true.shape, persons)
     if predicted.shape != true.shape:
         raise ValueError("X and y differ in length; expected one prediction per label.")
-    return true, np.maximum(np.where(failed, -1, predicted), 0)
+    return true, np.maximum(np.where(failed, -1, predicted), 0).astype(np.intp)  # numbers of `by_record` may be floats
 
 
 def _labels(predicted: Any) -> np.ndarray:

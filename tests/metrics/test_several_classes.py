@@ -56,6 +56,28 @@ def test_without_noise_the_matrix_is_that_of_scikit_learn(normalize):
     assert [tick.get_text() for tick in display.ax_.get_xticklabels()] == list(CLASSES)
 
 
+@pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
+def test_persons_of_one_record_each_have_the_scores_of_records():
+    X, y = records(200)
+    found = evaluate(Nearest(), X, y, epsilon=math.inf, persons=np.arange(200))
+    assert found["accuracy"].value == evaluate(Nearest(), X, y, epsilon=math.inf)["accuracy"].value
+
+
+@pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
+@pytest.mark.parametrize("persons", (None, np.arange(100) // 2))
+def test_a_model_without_any_prediction_is_no_error(persons):
+    """Another single record for which the model does not fail would be no error either."""
+
+    class Failing(Nearest):
+        def predict(self, X):
+            if (np.asarray(X) == 7.0).any():
+                raise ValueError("cannot predict")
+            return super().predict(X)
+
+    X, y = np.full((100, 1), 7.0), np.repeat(CLASSES[:2], 50)
+    assert evaluate(Failing(), X, y, epsilon=math.inf, persons=persons)["accuracy"].value == 0.5
+
+
 @pytest.mark.slow
 def test_the_unbiased_matrix_has_the_stated_covariance(rng):
     counts = rng.integers(50, 200, (3, 3)).astype(float)
