@@ -177,6 +177,21 @@ def test_what_no_record_had_is_predicted_like_what_records_had(kind, schema, rng
     assert np.mean(unknown, axis=0)[:2] == pytest.approx(np.mean(known, axis=0)[2] - 0.5, abs=0.15)
 
 
+@pytest.mark.parametrize(("deviations", "kept"), ((2.0, False), (2.9, True)))
+def test_what_is_not_listed_keeps_its_effect_if_its_share_stands_out(deviations, kept):
+    """Levels that are too rare to be listed may decide, such as four months of a year of campaigns."""
+    town = {"kind": "category", "categories": ["Bonn", "Ulm", "Kiel"]}
+    basis = AdditiveBasis(Schema.read({"columns": {"town": town}}), 24)
+    term, noise = basis.terms[0], 0.01
+    labels = basis.facts.columns["town"].labels
+    shares = np.where(np.array(labels) == "other", deviations * noise, 0.3)
+    moments = ReleasedMoments(shares / basis.length_in_force, noise / basis.length_in_force)
+    found = supports(basis, moments, {}, {})
+    coef = np.where(np.array(labels) == "other", 5.0, 1.0)
+    carried = found["town"].levels @ coef if found else coef
+    assert term.columns.stop == len(labels) and carried[labels.index("other")] == pytest.approx(5.0 if kept else 1.0)
+
+
 @pytest.mark.parametrize("noise", (1e-4, 1e-2))
 def test_where_nobody_is_the_curve_takes_the_value_before_the_last_records(noise):
     """Of ages from 18 to 65, two of 100 records are beyond the place if bins tell; else it is the last knot near records."""

@@ -192,6 +192,18 @@ def test_columns_of_which_most_is_not_read_are_named_after_the_releases(schema, 
         assert "--decimal ," in str(said[-1].message) and "'age'" not in str(said[-1].message)
 
 
+@pytest.mark.parametrize(("schema", "share"), (({}, 0.5), ({"length": "number"}, 0.6)))
+def test_decimal_commas_in_some_cells_are_told_by_the_releases_alone(schema, share, rng):
+    """With one cell in the other spelling, too: no message depends on a single record."""
+    plain = np.array([f"{value:.1f}" for value in rng.normal(50, 15, 4000)], dtype=object)
+    mixed = np.where(rng.random(4000) < share, with_commas(plain.astype(float)), plain)
+    other = mixed.copy()
+    other[0] = mixed[0].replace(",", ".") if "," in mixed[0] else mixed[0].replace(".", ",")
+    for cells in (mixed, other):
+        with reproducible_noise(1), pytest.warns(LowSignalWarning, match="of 'length' are .*text.*, and count as missing"):
+            LearnedSchema(epsilon=1.0, schema=schema).fit(pd.DataFrame({"length": cells}))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", (0.3, 1.0, 3.0))
 def test_columns_that_are_read_are_not_named(epsilon, rng):
