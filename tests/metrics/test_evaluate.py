@@ -25,9 +25,9 @@ from sklearn.metrics import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
-from skdp import PrivacyLedger
+from skdp import DPLogisticRegression, PrivacyLedger
 from skdp._label_types import classes_of
-from skdp.metrics import Evaluation, _score_kinds, evaluate, plan_evaluation
+from skdp.metrics import Evaluation, _score_kinds, dp_scorer, evaluate, plan_evaluation
 from skdp.metrics._metrics import CLASSIFICATION
 from skdp.metrics._noisy_table import NoisyTable
 from skdp.metrics._reading import scores_of
@@ -295,6 +295,17 @@ def test_a_record_without_prediction_counts_as_undecided(kind, stands_for, table
     with reproducible_noise(0), PrivacyLedger(epsilon=10.0, delta=1e-4) as ledger:
         assert math.isfinite(evaluate(model, other, y, metrics="accuracy")["accuracy"].value)
         assert len(ledger.entries) == 1
+
+
+def test_a_valid_record_whose_margin_overflows_is_no_error_of_an_evaluation():
+    """It would be an error before the charge, by which anybody could look for the record for nothing."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (200, 4)), np.arange(200) % 2
+    model = DPLogisticRegression(epsilon=1.0, classes=[0, 1]).fit(X, y)
+    X[7] = [1.7e308, -1.7e308, 1.7e308, -1.7e308]
+    model.coef_ = np.ones((1, 4))  # products of the record overflow on both sides
+    assert 0 <= evaluate(model, X, y, metrics=["accuracy"])["accuracy"].value <= 1
+    assert 0 <= dp_scorer("roc_auc", epsilon=1.0)(model, X, y) <= 1
 
 
 def test_all_records_without_prediction_are_undecided():
