@@ -154,9 +154,8 @@ def audit(
 
 def _first_person_first(X: Any, y: Any, persons: Any) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return a table whose first rows are all rows of the person of the first record, and the numbers of persons."""
-    X, group = taken_persons("person", "", as_table(X), y, persons)
-    assert group is not None
-    X = check_array(X, accept_sparse=["csr", "csc"], ensure_all_finite=False)
+    X = check_array(as_table(X), accept_sparse=["csr", "csc"], ensure_all_finite=False)
+    _, group = taken_persons("person", "", X, y, persons)
     order = np.argsort(group.numbers != group.numbers[0], kind="stable")
     return X[order], np.asarray(y)[order], group.numbers[order]
 

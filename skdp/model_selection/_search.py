@@ -187,6 +187,8 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         """
         self._check_parameters()
         X = as_table(X)
+        if is_lazy(X):
+            raise TypeError("A search needs a table in memory; expected an array, a sparse matrix or a data frame.")
         noise = NoiseSource(self.random_state)
         seed = self._seed(noise)
         candidates = self._candidates(seed)
@@ -237,9 +239,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         check_random_state(self.random_state)
 
     def _checked_length(self, X: Any, y: Any) -> int:
-        """Return the number of labels; refuse tables in partitions, and more than two labels."""
-        if is_lazy(X):
-            raise TypeError("A search needs a table in memory; expected an array, a sparse matrix or a data frame.")
+        """Return the number of labels; refuse more than two, and another number than that of the records."""
         labels = quoting_no_data(y, lambda: column_or_1d(y))
         if len(quoting_no_data(y, lambda: np.unique(labels))) > 2:
             raise ValueError("y has more than two labels; expected two, as scores are those of two classes.")

@@ -38,6 +38,7 @@ from skdp import (
     PrivacyLedger,
     WeakPrivacyWarning,
 )
+from skdp.data import chunks
 from skdp.metrics._kind import run_evaluation
 from skdp.metrics._score_kinds import kind_of_scores
 from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV, _search
@@ -709,6 +710,7 @@ def test_persons_reach_the_step_that_spends(asked):
         (OF_PERSONS, {"privacy_unit": ["record", "person"]}, {}, "Some candidates protect records, and others persons"),
         (FixedThresholdClassifier(OF_PERSONS), {}, {}, "FixedThresholdClassifier, which does not pass persons on"),
         (OF_PERSONS, {}, {"y": np.zeros(999)}, "different lengths"),
+        (OF_PERSONS, {}, {"X": chunks(lambda: iter(()), n_features=3)}, "A search needs a table in memory"),
         (OF_PERSONS, {}, {"y": np.zeros((1000, 2))}, "shape \\(n_rows, 2\\)"),
         (OF_PERSONS, {}, {"persons": [None] * 1000}, "missing ids"),
         (OF_PERSONS, {}, {"persons": np.arange(1000) // 100}, "leaves 2 persons for scores"),
