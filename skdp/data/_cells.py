@@ -11,7 +11,7 @@ import numpy as np
 
 from skdp._data_validation import Facts, Part, Partitions, quoting_no_data
 from skdp._table_types import TypedColumns, is_dask
-from skdp.data._dask import current_client, table_of
+from skdp.data._dask import checked_parts, current_client, table_of
 from skdp.data._reading import OTHER_COLUMNS, OnWorker, PartitionedTable, Stream
 from skdp.data._table import Table
 from skdp.preprocessing._frame_facts import FrameFacts
@@ -191,29 +191,25 @@ class SameParts:
         Reads the cells.
     secret : bytes
         Key of the fingerprints.
-    digests : tuple of bytes
-        Fingerprints of the first reading.
     """
 
     read: OnWorker
     secret: bytes
-    digests: tuple[bytes, ...]
 
-    def __call__(self, X: Any, y: Any = None, partition_info: Any = None) -> Any:
-        """Return X, or raise SourceError."""
+    def __call__(self, X: Any, *others: Any) -> Any:
+        """Return X, or raise SourceError; ``others`` are its targets, if they are read, and the first fingerprint."""
         from skdp.privacy.engines.dask import load
 
-        if partition_info is not None:  # Dask tries the function without
-            found = load(self.read, self.secret, X, X if y is None else y)
-            if isinstance(found, Failure) or found[1].digest != self.digests[partition_info["number"]]:
-                raise SourceError(CHANGED)
+        *targets, digest = others
+        found = load(self.read, self.secret, X, *(targets or [X]))
+        if isinstance(found, Failure) or found[1].digest != digest:
+            raise SourceError(CHANGED)
         return X
 
 
 def _again_on_workers(X: Any, y: Any, read: CellReader, secret: bytes, loaded: list[Any]) -> Any:
-    same = SameParts(OnWorker(read), secret, tuple(part.digest for part in loaded))
-    beside = () if read.check_target is None else (y,)
-    return X.map_partitions(same, *beside, meta=X._meta, align_dataframes=False)
+    beside = None if read.check_target is None else y
+    return checked_parts(X, beside, SameParts(OnWorker(read), secret), (part.digest for part in loaded))
 
 
 def _first(table: Table) -> Any:

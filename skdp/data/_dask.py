@@ -1,7 +1,7 @@
 """Read Dask arrays and data frames, partition by partition."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -86,6 +86,30 @@ def delayed_parts(X: Any) -> list[Any]:
         X = X.rechunk({1: -1}) if X.ndim == 2 and len(X.chunks[1]) > 1 else X
         return list(X.to_delayed(optimize_graph=False).ravel())
     return list(X.to_delayed(optimize_graph=False))
+
+
+def checked_parts(X: Any, beside: Any, check: Callable[..., Any], digests: Iterable[bytes]) -> Any:
+    """Return a Dask frame whose partitions pass a check when they are computed.
+
+    Parameters
+    ----------
+    X : dask frame
+        Records.
+    beside : dask frame, series, array or None
+        What else the check takes, in the same partitions; None for nothing.
+    check : callable
+        Returns a partition of X, or raises an error; takes it, that of ``beside`` if there is one, and a fingerprint.
+    digests : iterable of bytes
+        Fingerprint of each partition.
+
+    Returns
+    -------
+    dask frame
+        The same records, cut as the user wrote it: Dask may not join partitions that have been checked.
+    """
+    parts = zip(*map(as_cut, [X] if beside is None else [X, beside]), digests, strict=True)
+    checked = imported("dask", OF_DASK).delayed(check, pure=False)
+    return imported("dask.dataframe", OF_DASK).from_delayed([checked(*part) for part in parts], meta=X._meta, verify_meta=False)
 
 
 def lazy_predictions(predict: Callable[[Any], np.ndarray], X: Any) -> Any:

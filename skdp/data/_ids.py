@@ -17,7 +17,7 @@ from skdp._data_validation import len_of
 from skdp._files._suffixes import imported
 from skdp._persons import LENGTHS, check_column, checked_ids, persons_of, persons_of_unique, unique_ids
 from skdp._table_types import as_frame, is_dask
-from skdp.data._dask import FAILED, OF_DASK, as_cut
+from skdp.data._dask import FAILED, OF_DASK, as_cut, checked_parts
 from skdp.data._table import quoting_nothing
 from skdp.privacy.data.partition import DIGEST_BYTES, Failure, guarded
 from skdp.privacy.data.persons import SomeRows
@@ -154,19 +154,15 @@ class SameIds:
     ----------
     read : UniqueIds
         Reads the ids as when they were counted.
-    digests : tuple of bytes
-        Fingerprint of the ids of each partition.
     """
 
     read: UniqueIds
-    digests: tuple[bytes, ...]
 
-    def __call__(self, X: Any, ids: Any, partition_info: Any = None) -> Any:
+    def __call__(self, X: Any, ids: Any, digest: bytes) -> Any:
         """Return X, or raise SourceError."""
-        if partition_info is not None:  # Dask tries the function without
-            found = self.read(ids)
-            if len(X) != len(ids) or isinstance(found, Failure) or found[-1] != self.digests[partition_info["number"]]:
-                raise SourceError(OTHER_IDS)
+        found = self.read(ids)
+        if len(X) != len(ids) or isinstance(found, Failure) or found[-1] != digest:
+            raise SourceError(OTHER_IDS)
         return X
 
 
@@ -226,6 +222,5 @@ def _of_dask(X: Any, ids: Any) -> tuple[Any, SomeRows]:
     if failures := [part for part in found if isinstance(part, Failure)]:
         del found  # no frame of the error holds ids
         failures[0].raised()
-    persons, digests = persons_of_unique([part[:2] for part in found]), tuple(part[-1] for part in found)
-    X = X.map_partitions(SameIds(read, digests), ids, meta=X._meta, align_dataframes=False)
-    return X, SomeRows(persons.weights, persons.n_persons)
+    persons, digests = persons_of_unique([part[:2] for part in found]), [part[-1] for part in found]
+    return checked_parts(X, ids, SameIds(read), digests), SomeRows(persons.weights, persons.n_persons)

@@ -151,6 +151,9 @@ def test_files_that_dask_joins_are_cut_alike_in_both(cluster, narrow, tmp_path):
         assert np.allclose(model.coef_, memory.coef_, atol=1e-9)
         assert model.score(ddf[names], ddf["y"]) == model.score(X[names], X["y"])
         assert (model.predict(ddf[names]).compute() == model.predict(X[names])).all()
+    learned = DPLogisticRegression(classes=[0, 1], schema="learn", solver=GD)
+    model, memory = fitted(learned, ddf[["a", "b"]], ddf["y"]), fitted(learned, X[["a", "b"]], X["y"])
+    assert np.allclose(model.coef_, memory.coef_, atol=1e-9)
 
 
 @pytest.mark.slow
