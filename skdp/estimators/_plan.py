@@ -15,7 +15,7 @@ from skdp.privacy.errors import PrivacyAccountingError, shown
 from skdp.privacy.noise.gaussian import MAX_FEATURES
 from skdp.privacy.queries import TotalWeight
 from skdp.privacy.release_plan import ReleasePlan
-from skdp.privacy.schedule import Gaussian, Release, Schedule
+from skdp.privacy.schedule import Gaussian, Laplace, Release, Schedule
 from skdp.solvers import SOLVERS, Problem, Solver, choose_solver
 
 
@@ -157,6 +157,11 @@ def _refuse_unit(problem: Any, schedule: Schedule) -> None:
     """Raise ValueError, before anything is charged, for releases whose guarantee holds for records alone."""
     if problem.budget.unit == "record":
         return
+    if any(isinstance(release.mechanism, Laplace) for _, release in schedule.entries):
+        raise ValueError(
+            "Laplace noise with privacy_unit='person': a person adds fractions to many counts, each of which may be rounded to "
+            "another integer; expected Gaussian noise."
+        )
     if problem.max_sample_weight is not None:
         raise ValueError("max_sample_weight is given with privacy_unit='person', which weighs rows itself; expected None.")
     if isinstance(getattr(problem, "saddle", None), GroupDROSaddle):

@@ -309,6 +309,20 @@ def test_what_a_foreign_query_adds_is_not_known():
     assert DPLogisticRegression(privacy_unit="person", solver=Descent(), **BOUNDS).plan(1000, 3).unit
 
 
+def test_counts_of_persons_get_no_noise_of_integers():
+    """A person with rows in many places adds a fraction to each count, and may move each of them once they are rounded."""
+    from skdp.privacy.queries import ClassCounts
+    from skdp.privacy.schedule import Laplace, Release, Schedule
+    from skdp.solvers import GradientDescent
+
+    class Counting(GradientDescent):
+        def schedule(self, problem):
+            return Schedule(((1, Release(ClassCounts, Laplace(), 1.0, 2)),))
+
+    with pytest.raises(ValueError, match="may be rounded to another integer"):
+        DPLogisticRegression(privacy_unit="person", solver=Counting(), **BOUNDS).plan(1000, 3)
+
+
 def test_the_log_determinant_of_a_person_is_bounded_by_its_trace():
     """16 orthogonal rows of one person move it further than a record can."""
     d, ratio = 16, 1.0

@@ -183,7 +183,7 @@ class CountQuery(NonNegativeQuery):
         """Return 2 under ``replace_one`` and 1 under ``zero_out``, the number of counts that move by 1 (see `sensitivity`).
 
         It also holds for sample weights in [0, 1]: the mechanism rounds counts, and a count that moves by at most 1 does so after
-        it is rounded, too.
+        it is rounded, too. A person moves many counts, each by a fraction, so it does not hold for counts of persons.
         """
         return 2 if adjacency == "replace_one" else 1
 
