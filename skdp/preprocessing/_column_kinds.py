@@ -448,10 +448,8 @@ class Number(Column):
         if self.fill is None and numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
             raise ValueError(f"Input X contains NaN or infinity. Columns with missing or infinite values: {name!r}.{MISSING}")
         plain = numbers.dtype.kind in "fiub" and numbers.dtype.itemsize <= 8 and numbers.size
-        if not plain or np.isinf(numbers).any():
-            return np.asarray(
-                BoundedScaler([self.bounds], scale=self.scale, fill=self.fill).fit_transform(numbers)
-            )  # or its error
+        if not plain or np.isinf(numbers).any():  # the scaler raises the error, if it is one
+            return np.asarray(BoundedScaler([self.bounds], scale=self.scale, fill=self.fill).fit_transform(numbers))
         with np.errstate(all="ignore"):  # a warning would reveal a cell
             low, high = np.array(self.bounds)[:, None]
             return between(*bounded(numbers, low, high, self.scale, self.fill))
