@@ -25,8 +25,10 @@ from skdp._commands._records import (
     in_partitions,
     ledger_of,
     n_units,
+    numbers_in_folder,
     public_facts,
     read_labelled,
+    unit_in_words,
 )
 from skdp._files._outputs import ROOM, Output, check_outputs
 from skdp._files._suffixes import REPORTS, Forgiving, report_content
@@ -104,26 +106,32 @@ def fit(
     unit = {} if persons is None else {"privacy_unit": "person"}
     pipeline = unfitted(facts, estimator, read_settings(settings), **parameters, **unit)
     if table.is_dir():
-        check_options_of_folder(table, drop_missing_target, test=test, groups=groups, persons=persons)
+        check_options_of_folder(table, drop_missing_target, test=test, groups=groups)
     files = None if raw is None or not table.is_dir() else raw_in_partitions(table, raw, raw.reader.names)
-    check(pipeline, files or (facts if raw is None else raw.shape(table, 1000)))
+    check(pipeline, facts if raw is None else files if files is not None and persons is None else raw.shape(table, 1000))
     model_content(pipeline, model)  # which refuses what the file could not hold, before the charge
-    read = {"drop_missing": bool(drop_missing_target), "persons": persons}
-    data = None if table.is_dir() else read_labelled(table, facts, test, form, **read)  # type: ignore[arg-type]
+    data = None
+    if not table.is_dir():
+        data = read_labelled(table, facts, test, form, drop_missing=bool(drop_missing_target), persons=persons)
     X, y = (files or in_partitions(table, facts), None) if data is None else (data.X, data.y)
     content = content if raw is None else raw.stated
-    print(f"Read {table}: number of records {X.n_samples}." if data is None else data.read, file=Forgiving(sys.stdout))
+    grouped = {} if data is None else _groups(pipeline, data.X, groups)
+    n_samples = X.n_samples if data is None else 0
+    if persons is not None:
+        numbers = numbers_in_folder(table, persons) if data is None else data.X[persons].to_numpy()
+        grouped[f"{pipeline.steps[-1][0]}__persons"], n_samples = numbers, int(numbers.max()) + 1
+    read = f"Read {table}: number of {unit_in_words(persons)} {n_samples}." if data is None else data.read
+    print(read, file=Forgiving(sys.stdout))
     if raw is not None:
         labels = _labels(raw, data)
         print(raw.said(labels), file=Forgiving(sys.stderr))
         warn_of_alike(str(raw.target), labels or [])
-    grouped = {} if data is None else _groups(pipeline, data.X, groups)
-    if data is not None and persons is not None:
-        grouped[f"{pipeline.steps[-1][0]}__persons"] = data.X[persons].to_numpy()
     with Output(model, ROOM) as kept, nullcontext() if report is None else Output(report, ROOM) as shown:  # before the charge
         with account or nullcontext(), redirect_stdout(Forgiving(sys.stderr)):  # progress
             if files is not None:
-                pipeline[-1].fit(X)  # it has the columns that the step before would select, with the types of the files
+                pipeline[-1].fit(
+                    X, **{name.rpartition("__")[2]: given for name, given in grouped.items()}
+                )  # it has the columns that the step before would select, with the types of the files
             else:
                 pipeline.fit(X, y, **grouped)
         _state_schema(pipeline, content, groups, public_facts(test, drop_missing_target, persons))

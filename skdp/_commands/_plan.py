@@ -8,7 +8,7 @@ from typing import Any
 from skdp._commands._estimator_names import planned, unfitted
 from skdp._commands._estimator_names import settings as read_settings
 from skdp._commands._raw import RawTable, check_complete, content_of, schema_without
-from skdp._commands._records import check_options_of_folder, check_persons, number_of_records, unit_in_words
+from skdp._commands._records import check_persons, number_of_records, unit_in_words
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, Forgiving, report_content
 from skdp._files._tables import TextFormat, column_names
@@ -81,8 +81,6 @@ def plan(
     if isinstance(model[-1], DPGroupDROClassifier):
         raise ValueError("A plan of group_dro needs the sizes of the groups; expected a call of plan(group_sizes=...) in Python.")
     if n_samples is None and table is not None:
-        if table.is_dir():
-            check_options_of_folder(table, persons=persons)
         n_samples = number_of_records(table, form, persons)
         print(f"Read {table}: number of {unit_in_words(persons)} {n_samples}.")
     if raw is not None and table is not None and n_samples is not None:

@@ -111,6 +111,13 @@ def numbered(table: Path, frame: Any, persons: str | None) -> Any:
     return frame.assign(**{persons: persons_of(ids[persons]).numbers})
 
 
+def numbers_in_folder(table: Path, persons: str) -> np.ndarray:
+    """Return the number of the person of each record of a folder, of which the column of ids alone is read."""
+    if persons not in (names := column_names(table)):
+        raise no_column(table, persons, names, "--persons")
+    return persons_of(*parquet(table).source.column(persons)).numbers  # type: ignore[attr-defined]
+
+
 def n_units(frame: Any, persons: str | None) -> int:
     """Return the number of records, or of persons, which is public."""
     return len(frame) if persons is None else int(frame[persons].nunique())
@@ -139,6 +146,8 @@ def with_targets(table: Path, frame: Any, target: str, classes: Any = None) -> A
 
 def number_of_records(table: Path, form: TextFormat, persons: str | None = None) -> int:
     """Return the number of records of a table, or of persons, which is public."""
+    if persons is not None and table.is_dir():
+        return int(numbers_in_folder(table, persons).max()) + 1
     if persons is not None:
         return n_units(numbered(table, read_frame(table, [], [persons], form), persons), persons)
     known = parquet(table).n_samples if table.is_dir() or is_parquet(table) else None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._commands._raw import RawTable, content_of, raw_in_partitions
-from skdp._commands._records import charged, check_options_of_folder, check_persons, ledger_of, read_labelled
+from skdp._commands._records import charged, check_options_of_folder, check_persons, ledger_of, numbers_in_folder, read_labelled
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
 from skdp._files._tables import TextFormat, column_kinds, no_column
@@ -146,9 +146,10 @@ def _records(
 ) -> tuple[Any, Any, Any, Callable[[], list[Any]]]:
     """Return X, y (None for a folder, which has its own), whose each record is, and what returns the labels of a read table."""
     if table.is_dir():
-        check_options_of_folder(table, drop_missing, persons=persons)
+        check_options_of_folder(table, drop_missing)
         files = raw_in_partitions(table, raw, names)
-        return files, None, None, lambda: files.source.labels  # type: ignore[attr-defined]
+        numbers = None if persons is None else numbers_in_folder(table, persons)
+        return files, None, numbers, lambda: files.source.labels  # type: ignore[attr-defined]
     data = read_labelled(table, raw, None, form, drop_missing=drop_missing, persons=persons)
     numbers = None if persons is None else data.X[persons].to_numpy()
     return data.X[names], data.y, numbers, lambda: np.unique(data.y).tolist()

@@ -520,6 +520,24 @@ def test_the_number_of_rows_of_a_person_is_in_no_output(folder, capsys):
     assert not any("id-0" in text or "299" in text or '"id":' in text for text in told[0])
 
 
+@pytest.mark.slow
+def test_a_folder_of_persons_is_fitted_as_one_file(parts, capsys):
+    for path in ("people.parquet", "parts/0.parquet", "parts/1.parquet"):
+        table = pd.read_parquet(path)
+        table.assign(id=[f"id-{age}" for age in table["age"]]).to_parquet(path)
+    coefs = []
+    for table in ("people.parquet", "parts"):
+        words = f"fit {table} --schema facts.json --estimator logistic --epsilon 5 --persons id --quiet --report r.txt --model"
+        with reproducible_noise(0):
+            assert main([*words.split(), f"{table}.joblib"]) == 0, capsys.readouterr().err
+        told = capsys.readouterr().out + Path("r.txt").read_text()
+        assert "number of persons 72" in told and "n_persons = 72" in told and "2000" not in told and "id-" not in told
+        coefs.append(joblib.load(f"{table}.joblib")[-1].coef_)
+    np.testing.assert_array_equal(*coefs)
+    assert main("plan parts --schema facts.json --epsilon 5 --persons id".split()) == 0
+    assert "number of persons 72." in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "words, message",
     (
@@ -530,7 +548,7 @@ def test_the_number_of_rows_of_a_person_is_in_no_output(folder, capsys):
         ("fit visits.csv --schema facts.json --persons id --test 0.001", "selects 0 of 20 persons"),
         ("fit visits.csv --schema facts.json --persons id --estimator group_dro --groups fold", "protects single records"),
         ('fit visits.csv --schema facts.json --set privacy_unit="person"', "privacy_unit is set by --persons"),
-        ("fit parts --schema facts.json --persons id", "--persons needs a table in memory"),
+        ("fit parts --schema facts.json --persons id", "parts has no column 'id'"),
         ("schema visits.csv --persons id", "--persons without --learn"),
         ("plan --schema facts.json --persons id", "needs the number of persons"),
         ("evaluate model.joblib visits.csv --trust", "expected --persons COLUMN"),
