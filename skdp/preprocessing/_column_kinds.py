@@ -68,9 +68,10 @@ class Column(ABC):
         The key that a template leaves empty.
     example : str
         An entry, for messages.
-    exhaustive : bool
-        Whether each feature is an indicator and each record has exactly one of them. A column that is not is a number.
-    dtype : str
+    exhaustive : bool, default=False
+        Whether each feature is an indicator and each record has exactly one of them. Additive models and boosted trees take such
+        columns and those that have `ends`, which are numbers.
+    dtype : str, default="str"
         Type of the column in the frames that are read.
     """
 
@@ -79,8 +80,8 @@ class Column(ABC):
     learned_keys: ClassVar[frozenset[str]] = frozenset()
     required: ClassVar[str]
     example: ClassVar[str]
-    exhaustive: ClassVar[bool]
-    dtype: ClassVar[str]
+    exhaustive: ClassVar[bool] = False
+    dtype: ClassVar[str] = "str"
     learned: "LearnedScale | None" = None  # further facts of a number that a private fit writes
 
     @classmethod
@@ -134,13 +135,13 @@ class Column(ABC):
     def map(self, cells: np.ndarray) -> np.ndarray:
         """Return the features of each cell."""
 
-    @abstractmethod
     def indicators(self, name: str, start: int, length: float) -> Iterator[Indicators]:
         """Yield the indicators of a column whose features begin at ``start`` and are divided by ``length``."""
+        return iter(())
 
-    @abstractmethod
     def parts_of_cells(self, column: Any) -> np.ndarray:
         """Return which part, of `labels`, "missing" or "", each cell of a column to predict for has."""
+        return np.full(len(column), "", dtype=object)
 
     def unusual(self, cells: Any, learned: Mapping[str, Any], usual: float, most: float) -> Iterator[tuple[int, float, str]]:
         """Yield the number of cells to predict for that a fit does not expect, their usual share, and what they are."""
@@ -211,7 +212,6 @@ class Levels(Column):
     """Base of kinds whose features are indicators of levels, of which each record has exactly one."""
 
     exhaustive: ClassVar[bool] = True
-    dtype: ClassVar[str] = "str"
 
     @property
     @abstractmethod
@@ -268,7 +268,6 @@ class Number(Column):
     )
     required: ClassVar[str] = "bounds"
     example: ClassVar[str] = "{'kind': 'number', 'bounds': [low, high]}"
-    exhaustive: ClassVar[bool] = False
     dtype: ClassVar[str] = "float64"
 
     bounds: tuple[float, float]

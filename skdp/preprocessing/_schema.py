@@ -116,7 +116,7 @@ class Schema:
     @property
     def numbers(self) -> dict[str, Any]:
         """The columns of numbers, by name."""
-        return {name: column for name, column in self.columns.items() if not column.exhaustive}
+        return {name: column for name, column in self.columns.items() if column.ends is not None}
 
     def alike(self) -> list[dict[str, Column]]:
         """Return the columns that one transformer maps together, by name, in the order of the features."""

@@ -27,6 +27,8 @@ from skdp import DPLogisticRegression
 from skdp import _data_validation as _tables
 from skdp.constraints import L2Ball
 from skdp.estimators._raw_predictions import LARGEST_RAW, raw_predictions
+from skdp.estimators._regressor import ROBUST
+from skdp.estimators._svm import LOSSES
 from skdp.privacy import errors
 from skdp.privacy.errors import (
     LowSignalWarning,
@@ -226,18 +228,7 @@ SENSIBLE = {
     "privacy_unit": ["record", "person"],
     "solver": ["gd", GradientDescent(2), SGD(2, batch_size=5)],
     "random_state": [0],
-    "loss": [
-        "absolute",
-        "cauchy",
-        "epsilon_insensitive",
-        "hinge",
-        "huber",
-        "huber_hinge",
-        "squared",
-        "squared_hinge",
-        "tukey",
-        "welsch",
-    ],
+    "loss": sorted({"absolute", "squared", *ROBUST, *LOSSES}),
     "scorer": ["linear", "mlp"],
     "interactions": [[(0, 1)], [(0, 0)], [("x0", "x1")], [(0, 9)]],
     "feature_bounds": [{"x0": (0, 1), "x1": (0, 1), "x2": (0, 1)}],

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,13 @@ import pandas as pd
 import polars
 import pytest
 from scipy import sparse
+from seeded import fitted
 from sklearn.base import clone
 
+from skdp import DPAdditiveClassifier, DPLogisticRegression, load_model, save_model
 from skdp.preprocessing import BoundedScaler, Schema, from_schema
 from skdp.preprocessing._categories import KnownCategories
-from skdp.preprocessing._column_kinds import Number
+from skdp.preprocessing._column_kinds import KINDS, Number
 
 FACTS = {
     "description": "patients",
@@ -38,6 +41,20 @@ FRAME = pd.DataFrame(
         "ill": [0, 1, 1],
     }
 )
+# By kind of column: an entry with all keys that users write, some cells, and entries that are refused.
+ENTRIES = {
+    "number": (
+        {"kind": "number", "bounds": [0.0, 120.0], "scale": "log", "fill": 40.0},
+        [30, 18.5, None, 200, -1e300],
+        [{"bounds": [3, 3]}, {"bounds": ["0", "1"]}, {"bounds": [0, float("nan")]}, {"bounds": [0, 1], "scale": "sqrt"}],
+    ),
+    "category": (
+        {"kind": "category", "categories": ["no", "yes"]},
+        ["yes", " no ", None, 7, b"\xff", [1, 2]],
+        [{"categories": "yes"}, {"categories": [1, 1.0]}, {"categories": [None]}, {"categories": ["ja", 1]}],
+    ),
+}
+every_kind = pytest.mark.parametrize("kind", ENTRIES)
 
 
 def changed(*path, value):
@@ -303,3 +320,65 @@ def test_numbers_of_additive_models_are_scaled_as_by_the_scaler(dtype, scale, fi
         column[1] = np.inf
         with pytest.raises(ValueError, match="infinity"):
             Number(bounds, scale, fill).scaled("age", column)
+
+
+def test_every_kind_has_an_entry():
+    assert list(ENTRIES) == list(KINDS)
+
+
+@every_kind
+def test_an_entry_comes_back(kind):
+    entry = ENTRIES[kind][0]
+    facts = Schema.read({"columns": {"x": entry}})
+    assert set(entry) - {"kind"} <= KINDS[kind].keys
+    assert facts.to_dict()["columns"] == {"x": entry} and Schema.read(json.loads(json.dumps(facts.to_dict()))) == facts
+
+
+@every_kind
+def test_entries_that_are_refused_name_the_column(kind):
+    for refused in ENTRIES[kind][2]:
+        with pytest.raises(ValueError, match="column 'x'"):
+            Schema.read({"columns": {"x": {"kind": kind, **refused}}})
+    with pytest.raises(ValueError, match=f"not filled in yet: {KINDS[kind].required} of 'x'"):
+        Schema.read({"columns": {"x": {"kind": kind, KINDS[kind].required: []}}})
+
+
+@every_kind
+def test_each_cell_is_read_by_itself(kind):
+    """Also where another cell changes the type of the column."""
+    entry, cells, _ = ENTRIES[kind]
+    facts = Schema.read({"columns": {"x": entry}})
+
+    def prepared(cells, dtype=object, **given):
+        return from_schema(facts, **given).fit_transform(pd.DataFrame({"x": pd.Series(cells, dtype=dtype)}))
+
+    alone = np.vstack([prepared([cell]) for cell in cells])
+    assert alone.shape == (len(cells), facts.n_features) and np.linalg.norm(alone, axis=1).max() <= 1 + 1e-15
+    assert len(np.unique(alone, axis=0)) > 1
+    for first, dtype in product(range(len(cells)), (object, None)):
+        np.testing.assert_array_equal(prepared(cells[first:], dtype), alone[first:])
+    np.testing.assert_array_equal(sparse.csr_array(prepared(cells, sparse_output=True)).toarray(), alone)
+
+
+@every_kind
+def test_a_column_serves_a_fit_from_its_plan_to_its_file(kind, tmp_path):
+    """A kind that is neither a number nor levels is refused where these are needed, before a record is read."""
+    entry, cells, _ = ENTRIES[kind]
+    X, y = pd.DataFrame({"x": pd.Series([*cells] * 20, dtype=object)}), np.arange(20 * len(cells)) % 2
+    facts = {"columns": {"x": entry}}
+    model = fitted(DPLogisticRegression(schema=facts), X, y)
+    assert len(model.prepared_features_) == model.coef_.size == Schema.read(facts).n_features
+    assert f"n_samples = {len(X)}" in str(model.plan(len(X)))
+    save_model(model, tmp_path / "model.skops")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.skops").predict(X), model.predict(X))
+    column = Schema.read(facts).columns["x"]
+    for other, message in (
+        (DPAdditiveClassifier(), "neither numbers nor categories"),
+        (DPLogisticRegression(inference=True), kind),
+    ):
+        other.set_params(schema=facts)
+        if column.exhaustive or column.ends:
+            assert fitted(other, X, y).predict(X).shape == y.shape
+        else:
+            with pytest.raises(ValueError, match=message):
+                other.plan(len(X))

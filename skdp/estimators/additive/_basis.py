@@ -130,6 +130,14 @@ class AdditiveBasis:
     length: float | None = None
     placed: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        numbers = self.facts.numbers
+        if others := [name for name, column in self.facts.columns.items() if name not in numbers and not column.exhaustive]:
+            raise ValueError(
+                f"The columns {others} are neither numbers nor categories; expected no others in an additive model or in boosted "
+                "trees."
+            )
+
     @property
     def numbers(self) -> list[str]:
         """Names of the columns of numbers."""
