@@ -483,6 +483,11 @@ def test_the_noise_that_is_stated_is_that_of_the_score(scoring):
     y = np.arange(n) % 2
     log_odds = np.clip(rng.normal((y - 0.5) * 1.19**2, 1.19), -6, 6)  # calibrated, with an area of .8
     plan = DPGridSearchCV(MODEL, GRID, scoring=scoring).plan(5 * n)
+    words = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve", "neg_log_loss": "log loss"}.get(
+        scoring, "Brier score"
+    )
+    line = next(line for line in str(plan).splitlines() if line.startswith("Scores"))
+    assert f"sampling error in the {words}" in line and f"noise of {plan.score_noise:.2g}" in line
     metric, scores = _search.SCORES[scoring], []
     for seed in range(60):
         with reproducible_noise(seed):
@@ -495,11 +500,6 @@ def test_the_noise_that_is_stated_is_that_of_the_score(scoring):
             )
         scores.append(metric.interval(found.table, 0.95)[0])
     assert plan.score_noise == pytest.approx(np.std(scores), rel=0.25)
-    words = {"accuracy": "accuracy", "roc_auc": "area under the ROC curve", "neg_log_loss": "log loss"}.get(
-        scoring, "Brier score"
-    )
-    line = next(line for line in str(plan).splitlines() if line.startswith("Scores"))
-    assert f"noise of {plan.score_noise:.2g}" in line and f"sampling error in the {words}" in line
     assert ("in one class" in line) == (scoring == "roc_auc")
     report = plan.report("DPGridSearchCV", {}, planned=True, reproducible=False)
     assert report.noise_size.startswith(f"{plan.score_noise:.2g} ({words}")
