@@ -55,6 +55,7 @@ from skdp.preprocessing import LearnedSchema
 from skdp.privacy import oracle
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.scored_records import ScoredRecords
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import OutsideGuaranteeWarning, PrivacyAccountingError
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.objective_perturbation import TiltedObjective, smallest_strength
@@ -178,6 +179,50 @@ def test_nothing_tells_the_number_of_rows_of_a_person(name):
         seen.append((json.dumps(report), fit.privacy_spent_, texts if not hasattr(fit, "learnt_") else None))
     assert seen[0] == seen[1]
     assert str(len(y)) not in seen[0][0]
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_a_person_with_more_rows_moves_the_releases_that_draw_her_and_no_coin(name, monkeypatch):
+    """Record and replay: 300 rows more of her come first. All others have the same coins, and the queries are the same."""
+    model, table, y = KINDS[name]
+    more, her = np.r_[np.full(300, 20), np.arange(len(y))], WHO[20]
+    ask, evaluate, of_rows = oracle.Oracle.ask, oracle.Oracle._evaluate, TrainingData._of_rows
+    answers, seen = [], []
+
+    def asking(one, query):
+        noisy = ask(one, query)
+        answers.append(noisy if len(seen) == 1 else answers.pop(0))  # of the first fit, in both
+        return answers[-1]
+
+    def evaluating(one, query, rows):
+        seen[-1].append((query, evaluate(one, query, rows)))
+        return seen[-1][-1][1]
+
+    def drawing(rows, places):
+        seen[-1].append(np.unique(rows._persons.numbers[places]))
+        return of_rows(rows, places)
+
+    monkeypatch.setattr(oracle.Oracle, "ask", asking)
+    monkeypatch.setattr(oracle.Oracle, "_evaluate", evaluating)
+    monkeypatch.setattr(TrainingData, "_of_rows", drawing)
+    for rows, targets, ids in ((table, y, WHO), (np.vstack([np.ones((300, 3)), table]), y[more], WHO[more])):
+        seen.append([])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted(clone(model).set_params(privacy_unit="person"), rows, targets, seed=5, persons=ids)
+    present, moved = True, []
+    for one, two in zip(*seen, strict=True):
+        if isinstance(one, np.ndarray):
+            np.testing.assert_array_equal(one, two)
+            present = her in one
+            continue
+        for first, second in zip(one[0].parameters(), two[0].parameters(), strict=True):
+            np.testing.assert_array_equal(first, second)
+        far = np.linalg.norm(one[1] - two[1])
+        assert far <= (one[0].sensitivity("replace_one") if present else 1e-12)
+        moved.append(present)
+        present = True
+    assert sum(moved) == 1 if name == "single pass" else any(moved) and not all(moved)
 
 
 @pytest.mark.parametrize("name", ("logistic", "additive", "tabular", "boosted", "inference"))
