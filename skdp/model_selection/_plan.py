@@ -24,6 +24,10 @@ LEAST = 1e-4  # Gaussian-DP parameter of a trial below which nothing is learned 
 # choice, the same for all scores.
 UNCLEAR = 0.05
 RARE = 0.1  # share of a rare class, for which the noise of the area under the ROC curve is stated, too
+ORDERED = {  # what the division of the records assumes; the order of persons is secret
+    "record": ("records are assigned to the two parts by a random permutation; their order does not depend on their values",),
+    "person": (),
+}
 TITLES = {
     COMPOSITION: "every candidate is tried once, and every score is released",
     STOPPING: "a secret random number of candidates is tried, and only the best one is released",
@@ -119,8 +123,8 @@ class SearchPlan:
         each :math:`\mu`-GDP is :math:`\mu`-GDP, and k trials are :math:`\sqrt k\mu`-GDP, also if each depends on the results of
         earlier ones.
 
-        *Persons.* The numbers of the persons are permuted, from 0 to N - 1. A neighbour has other rows for one number, so that
-        neighbours differ in one person of one part, and the parts have the same numbers of persons.
+        *Persons.* A secret order of the persons, of which all are equally likely, divides them, whatever their ids and their
+        numbers of rows are. So the same holds for neighbours that differ in one person.
 
         *Composition.* With a refit on all records, :math:`k\mu^2 + \mu_r^2` is the square of the parameter of the budget. The
         choice is post-processing of released scores.
@@ -269,8 +273,7 @@ class SearchPlan:
                 "parameters": parameters,
             },
             assumptions=(
-                f"{self._units} are assigned to the two parts by a random permutation; their order does not depend on their "
-                "values",
+                *ORDERED[self.budget.unit],
                 "y has two labels, and both occur in the part for fits, unless the estimator has classes",
                 "time and memory of the search, which depend on the number of trials, are not seen by others",
                 OTHER_FITS,

@@ -36,6 +36,7 @@ from skdp.privacy.budget import Budget, unit_of
 from skdp.privacy.data.persons import Persons
 from skdp.privacy.errors import DivergedError, LowSignalWarning, silently, warn
 from skdp.privacy.ledger.charging import gaussian_mu_of, pay, prepaid, scheduled
+from skdp.privacy.noise.sampling import order_of
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.release_plan import noise_stated
 
@@ -83,7 +84,8 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         Whether the chosen candidate is fitted once more on all records, with half of the squared Gaussian-DP parameter. Otherwise
         the model is that of the chosen trial. "auto" refits after composition.
     validation_size : float, default=0.2
-        Share of the records on which candidates are scored. They are drawn in public, whatever their labels are.
+        Share of the records on which candidates are scored. They are drawn in public, whatever their labels are; persons are
+        drawn in secret.
     random_state : int, Generator, RandomState or None, default=None
         Seed of what is public: the division of the records. It changes no noise and no secret draw.
 
@@ -200,7 +202,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         plan = self._plan(candidates, models, n_rows if group is None else group.n_persons)
         for doubt in plan.doubts:
             warn(f"{doubt}.", LowSignalWarning)
-        parts = _divided(plan, X, y, group, seed)
+        parts = _divided(plan, X, y, group, seed, noise)
         whole = X, y, None if group is None else group.numbers
         bound = self._refusals(plan, models, parts[0], whole)
         given = {name: shown(value) for name, value in self.get_params(deep=False).items() if name != "random_state"}
@@ -674,10 +676,14 @@ def _unit_of(models: list[Any]) -> str:
     return units.pop()
 
 
-def _divided(plan: SearchPlan, X: Any, y: Any, group: Persons | None, seed: int) -> list[Part]:
-    """Return the part for fits and the part for scores. All rows of a person are in one, which her number alone decides."""
-    parts = []
-    for units in train_test_split(np.arange(plan.n_units), test_size=plan.n_validation, random_state=seed):
+def _divided(plan: SearchPlan, X: Any, y: Any, group: Persons | None, seed: int, noise: NoiseSource) -> list[Part]:
+    """Return the part for fits and the part for scores. All rows of a person are in one, by a secret order of all persons."""
+    parts, numbers = [], np.arange(plan.n_units)
+    if group is None:
+        divided = train_test_split(numbers, test_size=plan.n_validation, random_state=seed)
+    else:  # not by a public seed: another id of one person would move the numbers of others
+        divided = np.split(order_of(noise.key(), plan.n_units), [plan.n_train])
+    for units in divided:
         places = units if group is None else np.flatnonzero(np.isin(group.numbers, units))
         parts.append((taken(X, places), taken(y, places), None if group is None else group.numbers[places]))
     return parts

@@ -38,6 +38,7 @@ from skdp import (
     PrivacyLedger,
     WeakPrivacyWarning,
 )
+from skdp._persons import persons_of
 from skdp.data import chunks
 from skdp.metrics._kind import run_evaluation
 from skdp.metrics._score_kinds import kind_of_scores
@@ -46,6 +47,7 @@ from skdp.preprocessing import LearnedSchema, RowNormClipper
 from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.ledger import charging
 from skdp.privacy.ledger.charging import pay, prepaid
+from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.solvers import SGD
 from skdp.testing import reproducible_noise
@@ -674,8 +676,21 @@ def test_a_person_with_other_rows_and_the_same_answers_leaves_the_same_search(me
     assert first.privacy_report_.public["n_persons"] == 400 and "person: 400 persons" in texts
 
 
+def test_the_division_of_persons_is_secret_whatever_random_state_is():
+    """A public seed would move persons whose numbers follow from the id of another one."""
+    X, y, who = rows_of_persons()
+    plan, group = DPGridSearchCV(OF_PERSONS, {}).plan(400), persons_of(who)
+    first, second = (_search._divided(plan, X, y, group, 0, NoiseSource(0)) for _ in range(2))
+    assert len(first[1][2]) != len(second[1][2]) or (first[1][2] != second[1][2]).any()  # equal once in 10**80
+    for parts in (first, second):
+        assert [len(set(part[2])) for part in parts] == [320, 80] and not set(parts[0][2]) & set(parts[1][2])
+
+
 @pytest.mark.slow
-def test_a_search_of_persons_of_one_row_is_one_of_records():
+def test_a_search_of_persons_of_one_row_is_one_of_records(monkeypatch):
+    """If it divides them alike: the order of persons is secret."""
+    parts = train_test_split(np.arange(600), test_size=120, random_state=0)
+    monkeypatch.setattr(_search, "order_of", lambda key, n: np.concatenate(parts))
     X, y = records(600)
     found = []
     for model, given in ((MODEL, {}), (OF_PERSONS, {"persons": np.arange(600)[::-1] - 300})):
