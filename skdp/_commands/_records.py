@@ -1,5 +1,6 @@
 """Read a table with its target, and split it into records for the fit and records for a test."""
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from skdp._files._tables import (
     no_column,
     read_frame,
 )
-from skdp._persons import persons_of
+from skdp._persons import persons_of, unique_ids
 from skdp.data import Table, parquet
 from skdp.preprocessing import Schema, SchemaColumns
 from skdp.preprocessing._categories import KnownCategories, category_names, spelling
@@ -101,14 +102,21 @@ def read_labelled(
 
 
 def numbered(table: Path, frame: Any, persons: str | None) -> Any:
-    """Return a table with the numbers of persons in place of their ids; unchanged without a column of ids."""
+    """Return a table with the numbers of persons in place of their ids; unchanged without a column of ids.
+
+    Numbers are in the order of a hash of the ids: it seems random, and another id of one person moves no others past each other.
+    """
     if persons is None:
         return frame
     if persons not in frame.columns:
         raise no_column(table, persons, list(frame.columns), "--persons")
     ids = frame[[persons]].copy()
     empty_gaps(table, ids, [persons])
-    return frame.assign(**{persons: persons_of(ids[persons]).numbers})
+    group, (known, _) = persons_of(ids[persons]), unique_ids(ids[persons])
+    hashes = [hashlib.sha256(repr(label).encode()).digest() for label in known.tolist()]
+    places = np.empty(len(hashes), dtype=np.int32)
+    places[sorted(range(len(hashes)), key=hashes.__getitem__)] = np.arange(len(hashes))
+    return frame.assign(**{persons: places[group.numbers]})
 
 
 def numbers_in_folder(table: Path, persons: str) -> np.ndarray:
@@ -206,9 +214,12 @@ def held_out_records(table: Path, frame: Any, test: str | None, persons: str | N
     if column:
         held_out = KnownCategories([value], other="").transform(frame[[column]])[:, 0] != ""
     elif test is not None:
-        units = np.arange(len(frame)) if persons is None else np.unique(frame[persons], return_inverse=True)[1]
-        chosen = np.random.default_rng(0).permutation(n_units(frame, persons))
-        held_out = np.isin(units, chosen[: round(float(test) * len(chosen))])
+        if persons is None:
+            order = np.random.default_rng(0).permutation(len(frame))
+        else:  # the first ones by their hashes, so that another person in the place of one moves at most one other
+            order = np.unique(frame[persons])
+        units = np.arange(len(frame)) if persons is None else frame[persons]
+        held_out = np.isin(units, order[: round(float(test) * len(order))])
     if test is not None and (held_out.all() or not held_out.any()):
         number = f"{n_units(frame[held_out], persons)} of {n_units(frame, persons)} {unit_in_words(persons)}"
         raise ValueError(f"test={test!r} selects {number}; expected some, but not all.")

@@ -42,6 +42,7 @@ from skdp.privacy.budget import unit_of
 from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.errors import silently, warn
 from skdp.privacy.ledger.charging import along, in_worker
+from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import PrivacyReport
 
 Definition = TypeVar("Definition", bound=MetricDefinition)
@@ -210,6 +211,8 @@ def evaluate(
     unit = "record" if group is None else "person"
     if group is not None and group.n_persons < FEWEST:
         raise ValueError(f"There are fewer than {FEWEST} persons with test records, of which no metric could be told.")
+    if group is not None:  # a number is a place in the tables that the model predicts for
+        group = group.in_secret_order(NoiseSource(random_state).key())
     with without_number(None if group is None else len(group.numbers)):
         _warn_of_unit(model, unit)
         noise = noise_of(noise, unit)

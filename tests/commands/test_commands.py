@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.tables import data_directory, load
 from skdp import DPLogisticRegression, _progress, load_model
 from skdp.__main__ import main
-from skdp._commands._records import read_labelled
+from skdp._commands._records import held_out_records, numbered, read_labelled
 from skdp.preprocessing import Schema, from_schema, read_table
 from skdp.preprocessing._schema import ADVICE
 from skdp.testing import reproducible_noise
@@ -498,8 +498,8 @@ COMMANDS_OF_PERSONS = (
 def test_the_number_of_rows_of_a_person_is_in_no_output(folder, capsys):
     """A person whose only row is there twice has the same weight and sum. Ids and their column are in no output, either."""
     table = people(300, np.random.default_rng(0))
-    table["id"] = [f"id-{number // 2:04d}" for number in range(300)]
-    table = table.iloc[1:]  # the first person, who is in the fit, has one row
+    table["id"] = [f"id-{number // 2:04d}" for number in range(2, 302)]
+    table = table.iloc[1:]  # the first person, who is in the fit because of the hash of her id, has one row
     facts = {**FACTS, "columns": {**FACTS["columns"], "id": {"kind": "category", "categories": ["id-0000"]}}}
     Path("facts.json").write_text(json.dumps(facts))
     told = []
@@ -537,6 +537,16 @@ def test_a_folder_of_persons_is_fitted_as_one_file(parts, capsys):
     np.testing.assert_array_equal(*coefs)
     assert main("plan parts --schema facts.json --epsilon 5 --persons id".split()) == 0
     assert "number of persons 72." in capsys.readouterr().out
+
+
+def test_another_person_in_the_place_of_one_moves_at_most_one_other_to_the_test():
+    ids = np.array([f"b{number:03d}" for number in range(500)])
+    kept = []
+    for other in ("a", "c"):  # the first one, and the last one
+        frame = numbered(Path("t.csv"), pd.DataFrame({"id": [other, *ids, other]}), "id")
+        kept.append(held_out_records(Path("t.csv"), frame, "0.3", "id"))
+        assert frame["id"][kept[-1]].nunique() == 150 and kept[-1][0] == kept[-1][-1]
+    assert np.count_nonzero(kept[0][1:-1] != kept[1][1:-1]) <= 1
 
 
 @pytest.mark.parametrize(

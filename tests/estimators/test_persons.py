@@ -464,10 +464,26 @@ def test_predictions_for_others_do_not_depend_on_the_number_of_rows_of_a_person(
     kind = LogisticRegression() if foreign else DPLogisticRegression(epsilon=9.0, data_norm=9.0)
     model, seen = kind.fit(shared, labels), []
     monkeypatch.setattr(ScoredRecords, "of_persons", lambda records, persons: seen.append(records.scores) or records)
+    monkeypatch.setattr(NoiseSource, "key", lambda noise: bytes(32))  # of the order of persons
     for k in (1, 2, 3, 5, 40):
         rows, ids = np.vstack([np.ones((k, 50)), shared]), np.r_[np.zeros(k, dtype=int), np.arange(1, 701)]
         evaluate(model, rows, np.r_[np.ones(k, dtype=int), labels], metrics=["accuracy"], persons=ids, epsilon=9.0)
         np.testing.assert_array_equal(seen[-1][k:], seen[0][1:])
+
+
+def test_ids_do_not_decide_at_which_place_a_model_predicts_for_a_person():
+    """Another id of one person would move all others."""
+
+    class Seeing(LogisticRegression):
+        def predict_proba(self, rows):
+            seen.append(np.asarray(rows)[:, -1].tolist())
+            return super().predict_proba(rows)
+
+    seen, rows = [], np.column_stack([X, WHO])
+    model = Seeing().fit(rows, LABELS)
+    evaluate(model, rows, LABELS, metrics=["accuracy"], persons=WHO)
+    tables = [table for table in seen if len(table) == N]
+    assert tables[0] == tables[1] != sorted(tables[0]) == list(range(N))  # sorted with a probability below 1e-80
 
 
 def test_a_model_that_fails_for_a_person_has_no_prediction_for_her():

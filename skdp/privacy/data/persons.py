@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from skdp.privacy.noise.sampling import order_of
+
 # Weights are multiples of GRAIN, so that sums of weights are exact in any order, up to 2**31 records. A choice; a larger grain
 # would round the weights more.
 GRAIN = 2.0**-22
@@ -56,6 +58,10 @@ class Persons:
     def order(self) -> np.ndarray:
         """Row numbers, person by person."""
         return np.argsort(self.numbers, kind="stable")
+
+    def in_secret_order(self, key: bytes) -> "Persons":
+        """Return the same persons, numbered in the secret order of a key: ids, which decide the numbers, then decide no place."""
+        return Persons(order_of(key, self.n_persons)[self.numbers], self.n_persons)
 
     def rows_of(self, some: np.ndarray) -> np.ndarray:
         """Return the sorted numbers of all rows of some persons."""
