@@ -188,7 +188,7 @@ def public_facts(test: str | None, drop_missing: bool | None, persons: str | Non
         public = "this column, and so the number of records," if persons is None else "the number of persons on each side"
         facts["test"] = f"records with {test} were kept for a test: {public} is taken to be public"
     elif test is not None and persons is not None:
-        facts["test"] = f"{test} of the persons were kept for a test, by the order of their ids, which is taken to be public"
+        facts["test"] = f"{test} of the persons were kept for a test: the first ones by a public hash of their ids"
     if drop_missing:
         number = "the number" if persons is None else "the number of persons"
         facts["missing targets"] = f"records without target were left out: {number} that remains is taken to be public"

@@ -516,7 +516,7 @@ def test_the_number_of_rows_of_a_person_is_in_no_output(folder, capsys):
             Path(name).unlink()
     assert told[0] == told[1]
     assert "number of persons 150; 90 for the fit" in told[0][0] and "number of persons 150; 60 for the scores" in told[0][0]
-    assert "0.4 of the persons were kept for a test, by the order of their ids" in told[0][-1]
+    assert "0.4 of the persons were kept for a test: the first ones by a public hash" in told[0][-1]
     assert "On the test records of 60 persons" in told[0][0] and "column id: whose each record is" in told[0][-1]
     assert not any("id-0" in text or "299" in text or '"id":' in text for text in told[0])
 
