@@ -276,7 +276,7 @@ def test_ids_that_change_stop_the_fit(cache, reading, table):
 def test_what_needs_all_rows_of_a_person_at_once_is_refused_in_partitions(table):
     frame, y = rows_of_persons(table)
     source = chunks(in_chunks(frame, y, 5000))
-    for solver in ("inference", "skgd"):
+    for solver in ("inference", "sgd", "skgd"):
         with pytest.raises(ValueError, match="it needs a table in memory"):
             clone(OF_PERSONS).set_params(solver=solver, epsilon=1.0).fit(source, persons="patient")
     with pytest.raises(TypeError, match="cannot predict for one person after the other"):
