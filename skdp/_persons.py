@@ -16,6 +16,7 @@ from skdp.privacy.data.persons import Persons, SomeRows
 from skdp.privacy.errors import silent
 
 LARGEST = 2**53  # of an id that is a number: larger ones may have become equal as floats
+OF_ROWS = r"\b(?:shapes?|samples?|lengths?|sizes?|rows?|records?|entries|elements|values)\b"  # beside a number of rows in errors
 EXPECTED = "expected one id per row, integers or texts"
 LENGTHS = f"X, y and persons have different lengths; {EXPECTED}."
 
@@ -170,7 +171,9 @@ def without_number(n_rows: int | None) -> Iterator[None]:
     except (TypeError, ValueError) as error:
         if n_rows is None:
             raise
-        text = re.sub(rf"\b{n_rows}\b", "n_rows", str(error))
+        # A parameter that happens to be this number stays, because a change of its error would tell the number of rows, too.
+        number = rf"({OF_ROWS}[^\n]{{0,40}}?)\b{n_rows}\b|\b{n_rows}(?= (?:{OF_ROWS}))"
+        text = re.sub(number, lambda found: f"{found[1] or ''}n_rows", str(error), flags=re.IGNORECASE)
         if text == str(error):
             raise
         failure = type(error)(text)

@@ -323,6 +323,13 @@ def test_errors_of_tables_do_not_quote_the_number_of_rows(y):
     assert str(len(WHO)) not in str(raised.value)
 
 
+def test_a_parameter_that_happens_to_be_the_number_of_rows_stays_in_its_error():
+    with pytest.raises(ValueError, match=f"alpha=-{len(WHO)};"):
+        DPLogisticRegression(privacy_unit="person", alpha=-len(WHO), **BOUNDS).fit(X, LABELS, persons=WHO)
+    with pytest.raises(ValueError, match=f"level={len(WHO)};"):
+        evaluate(of_persons("logistic"), X, LABELS, level=len(WHO), persons=WHO)
+
+
 def test_the_summary_of_an_inference_counts_persons():
     model = DPLogisticRegression(inference=True, privacy_unit="person", epsilon=8.0, **BOUNDS).fit(X, LABELS, persons=WHO)
     assert f"n = {N}" in str(model.summary())
