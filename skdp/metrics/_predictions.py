@@ -1,8 +1,11 @@
 """Ask a model under evaluation for its predictions, such that a record decides about its own prediction alone."""
 
 import math
+import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from numbers import Integral
 from typing import Any
 
@@ -59,7 +62,8 @@ def by_record(
     model: without missing values, if it takes none. An error for one record of a model that is not of skdp would else be an
     answer without noise. Halves of the table are tried to find the records for which the model fails, and then all records are
     predicted for at once, each in its place, with another record in place of those, in a table of the same storage. So no other
-    record's prediction changes, not even in its last bit. Warnings of the model are suppressed.
+    record's prediction changes, not even in its last bit. Warnings of the model are suppressed, and so is what it prints: its
+    calls tell whether it fails for a record, and how many rows a person has.
 
     Among persons, one with more rows would move those of others, and BLAS may give a row other bits at another place. So the
     model predicts for one row of each of `PERSONS` persons at a time, which stands at the place of her number, and for a person
@@ -155,7 +159,7 @@ def _tried(predict: Predict, X: Any, size: int | None = None, scarce: bool = Fal
     A record may make the model raise MemoryError, too; it is raised only if memory is ``scarce``, whatever the records are.
     """
     interrupted = False
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
+    with warnings.catch_warnings(), np.errstate(all="ignore"), _unprinted():
         warnings.simplefilter("ignore")
         try:
             found = predict(X)  # a step of the model may leave records out
@@ -170,6 +174,16 @@ def _tried(predict: Predict, X: Any, size: int | None = None, scarce: bool = Fal
     if interrupted:
         raise KeyboardInterrupt
     raise MemoryError("The predictions of the model need more memory than there is.")
+
+
+@contextmanager
+def _unprinted() -> Iterator[None]:
+    """Print nothing, in the main thread: several threads would leave each other's streams behind."""
+    if threading.current_thread() is threading.main_thread():
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            yield
+    else:
+        yield
 
 
 def _length(X: Any) -> int | None:

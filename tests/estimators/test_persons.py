@@ -12,7 +12,7 @@ import pytest
 import sklearn
 from seeded import fitted
 from sklearn.base import clone
-from sklearn.ensemble import BaggingClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401 - of HalvingGridSearchCV
 from sklearn.linear_model import LogisticRegression
@@ -491,6 +491,13 @@ def test_ids_do_not_decide_at_which_place_a_model_predicts_for_a_person():
     evaluate(model, rows, LABELS, metrics=["accuracy"], persons=WHO)
     tables = [table for table in seen if len(table) == N]
     assert tables[0] == tables[1] != sorted(tables[0]) == list(range(N))  # sorted with a probability below 1e-80
+
+
+def test_what_a_model_prints_does_not_tell_the_number_of_rows_of_a_person(capsys):
+    model = RandomForestClassifier(2, verbose=1, random_state=0).fit(X, LABELS)
+    capsys.readouterr()
+    evaluate(model, X, LABELS, metrics=["accuracy"], persons=WHO)
+    assert "".join(capsys.readouterr()) == ""
 
 
 def test_a_model_that_fails_for_a_person_has_no_prediction_for_her():
