@@ -43,7 +43,7 @@ class Schema:
     Parameters
     ----------
     columns : dict
-        A `Column` (`Number` or `Category`) by name, without ignored columns.
+        What is known of each column, by name, without ignored columns.
     target : str or None
         Column to predict.
     classes : tuple or None

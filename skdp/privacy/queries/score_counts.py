@@ -87,7 +87,7 @@ class ScoreCounts(CountQuery):
     ----------
     coef : ndarray of shape (n_coordinates, 1) or None
         Coefficients of the score: an earlier release. The score is that of `ScoreGradient` then: the raw prediction, clipped to
-        [-3, 3] and rounded to hundredths. None for `ScoredRecords`, whose scores are log-odds: half of them, and half a hundredth
+        [-3, 3] and rounded to hundredths. None in evaluations, whose scores are log-odds: half of them, and half a hundredth
         more, which makes 0 an end of a range, are clipped and rounded.
     cuts : tuple of int
         Least score of each range but the first, in hundredths, increasing.
