@@ -21,15 +21,15 @@ EXPECTED = "expected one id per row, integers or texts"
 LENGTHS = f"X, y and persons have different lengths; {EXPECTED}."
 
 
-def taken_persons(unit: Any, kind: str, X: Any, y: Any, ids: Any) -> tuple[Any, Any]:
+def taken_persons(unit: Any, kind: str | None, X: Any, y: Any, ids: Any) -> tuple[Any, Any]:
     """Check the ids of persons against the unit of privacy; return X without a column of ids, and the persons of its rows.
 
     Parameters
     ----------
     unit : object
         Parameter ``privacy_unit``.
-    kind : str
-        Name of the class of the estimator, for messages.
+    kind : str or None
+        Name of the class of the estimator, for messages; None for a class that nothing passes ids on to.
     X, y : object
         A table, of which only the number of rows is compared, and a column taken that ``ids`` names. y may be None. Of a table in
         partitions, the column is read.
@@ -48,7 +48,7 @@ def taken_persons(unit: Any, kind: str, X: Any, y: Any, ids: Any) -> tuple[Any, 
     TypeError, ValueError
         If ids and unit contradict each other, or ids do not tell the persons. No message quotes an id or the number of rows.
     """
-    check_given(unit, ids, "fit(X, y, persons=ids)", f"{kind}.set_fit_request")
+    check_given(unit, ids, "fit(X, y, persons=ids)", kind and f"{kind}.set_fit_request")
     if ids is None or isinstance(ids, (Persons, SomeRows)):
         return X, ids
     if is_lazy(X):
@@ -140,7 +140,7 @@ def checked_ids(ids: Any) -> np.ndarray:
     except Exception:  # its message may quote an id
         given = np.empty((0, 0))
     if given.ndim != 1 or np.ma.getmaskarray(ids if isinstance(ids, np.ma.MaskedArray) else given).any():
-        raise TypeError(f"persons is no vector; {EXPECTED}.")
+        raise TypeError(f"persons is no vector; {EXPECTED}, such as table['patient'].")
     entries = given.tolist() if given.dtype.kind in "OfmM" else []
     if any(is_missing(entry) for entry in entries):
         raise ValueError(

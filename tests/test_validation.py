@@ -241,6 +241,8 @@ def test_what_cannot_exist_is_refused_with_the_reason(name):
         DPLogisticRegression().fit(X, y, **{name: 1})
     with pytest.raises(TypeError, match="expected X and y only"):
         DPLogisticRegression().fit(X, y, callback=print)
+    with pytest.raises(TypeError, match="Ids of persons are fit"):
+        DPLogisticRegression().fit(X, y, groups=y)
 
 
 def test_predict_checks_the_features(monkeypatch):

@@ -201,7 +201,8 @@ def _groups(model: Pipeline, X: Any, column: str | None) -> dict[str, Any]:
         return {}
     if column is None or not isinstance(estimator, DPGroupDROClassifier):
         raise ValueError(
-            f"--groups {column}; expected a column of public groups with --estimator group_dro, and none with others."
+            f"--groups {column}; expected a column of public groups with --estimator group_dro, and none with others. --persons "
+            "protects persons who have several records."
         )
     if column not in X.columns:
         raise no_column(Path("the table"), column, list(X.columns), "--groups")

@@ -149,9 +149,9 @@ def _warn_of_rows(name: str, owner: Any, cv: Any) -> None:
     if counts or (folds and not _splits_persons(cv)):
         how = name if counts else f"cv={shown(cv)} of {name}"
         warn_outside(
-            f"{how} splits or draws rows, not persons: a row more of one person moves rows of others, and changes the numbers "
-            "of persons. Use a search or a cross-validation with cv=GroupKFold(5, shuffle=True), and the persons as groups; "
-            f"{UNCOVERED}"
+            f"{how} splits or draws rows by their number, not persons: one more row of one person can move rows of others to "
+            "another part. Use GroupShuffleSplit() or GroupKFold(5, shuffle=True) as cv of a search or a cross-validation, with "
+            f"the ids of the persons as groups; {UNCOVERED}"
         )
 
 

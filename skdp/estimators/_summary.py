@@ -134,8 +134,9 @@ class Summary:
         return rows
 
     def _head(self) -> str:
+        persons = " persons" if self.report.budget.unit == "person" else ""
         return (
-            f"{self.title}: n = {self.report.n_units}, epsilon = {self.report.spent.epsilon:.4g}, "
+            f"{self.title}: n = {self.report.n_units}{persons}, epsilon = {self.report.spent.epsilon:.4g}, "
             f"delta = {self.report.spent.delta:.2g}"
         )
 

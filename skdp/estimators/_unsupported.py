@@ -52,4 +52,5 @@ def refuse_fit_arguments(kind: type, given: dict[str, Any]) -> None:
     given = {name: value for name, value in given.items() if value is not None}
     refuse(kind, given)
     if given:
-        raise TypeError(f"{kind.__name__}.fit does not take {sorted(given)}; expected X and y only.")
+        ids = " Ids of persons are fit(X, y, persons=ids), with privacy_unit='person'." if "groups" in given else ""
+        raise TypeError(f"{kind.__name__}.fit does not take {sorted(given)}; expected X and y only.{ids}")

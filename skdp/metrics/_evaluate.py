@@ -205,7 +205,10 @@ def evaluate(
     (['mae', 'rmse', 'r2'], True)
     """
     if persons is not None and is_lazy(X):
-        raise TypeError("persons with a table in partitions, of which the model cannot predict for one person after the other.")
+        raise TypeError(
+            "persons with a table in partitions, of which the model cannot predict for one person after the other; expected "
+            "test records in memory, as a data frame or an array."
+        )
     X, group = taken_persons("record" if persons is None else "person", "evaluate", as_table(X), y, persons)
     del persons
     unit = "record" if group is None else "person"

@@ -78,7 +78,7 @@ class EvaluationPlan(ReleasePlan):
             solver="counts",
             solver_title=self.kind.title,
             solver_reason=self.reason,
-            noise_size=f"{self.stds[-1] / self.n_samples:.3g} {self.kind.unit}",
+            noise_size=f"{self.kind.relative_noise(self):.3g} {self.kind.unit}",
             public={
                 self.budget.number: self.n_samples,
                 "parameters": {"metrics": ", ".join(names), "model": model},
@@ -130,6 +130,10 @@ class EvaluationKind(ABC):
     def error(self, plan: EvaluationPlan) -> float:
         """Return the size of the noise by which Laplace and Gaussian noise are compared."""
         return plan.stds[-1]
+
+    def relative_noise(self, plan: EvaluationPlan) -> float:
+        """Return the noise of the last release, in ``unit``, for the report."""
+        return plan.stds[-1] / plan.n_samples
 
     def metric_noise(self, plan: EvaluationPlan) -> float:
         """Return the standard deviation of the noise of a typical metric; 0 if no warning of noise is due."""

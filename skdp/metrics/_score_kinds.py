@@ -68,7 +68,11 @@ class LossMean(EvaluationKind):
     def metric_noise(self, plan: EvaluationPlan) -> float:
         """Return the standard deviation of the noise of the metric."""
         low, high = self.metric.limits
-        return (high - low) / 2 * self._mean(np.zeros(2), plan).noise
+        return (high - low) / 2 * self.relative_noise(plan)
+
+    def relative_noise(self, plan: EvaluationPlan) -> float:
+        """Return the noise of the mean of losses from -1 to 1; the sum counts their steps."""
+        return self._mean(np.zeros(2), plan).noise
 
     def _mean(self, answer: np.ndarray, plan: EvaluationPlan) -> NoisyMean:
         return NoisyMean.from_sums(answer, plan.stds[0], plan.laplace, plan.n_samples, self.metric.limits, self.steps)

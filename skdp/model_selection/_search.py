@@ -32,6 +32,7 @@ from skdp.metrics._kind import FEWEST
 from skdp.metrics._metrics import CLASSIFICATION
 from skdp.metrics._predictions import taken
 from skdp.model_selection._plan import COMPOSITION, STOPPING, SearchPlan
+from skdp.preprocessing._frame_facts import leaves_to_learn
 from skdp.privacy.budget import Budget, unit_of
 from skdp.privacy.data.persons import Persons
 from skdp.privacy.errors import DivergedError, LowSignalWarning, silently, warn
@@ -195,7 +196,7 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         seed = self._seed(noise)
         candidates = self._candidates(seed)
         models = [self._candidate(candidate) for candidate in candidates]
-        X, group = taken_persons(_unit_of(models), type(self).__name__, X, y, persons)
+        X, group = taken_persons(_unit_of(models), None, X, y, persons)
         del persons
         with without_number(None if group is None else group.n_rows):
             n_rows = self._checked_length(X, y)
@@ -294,7 +295,9 @@ class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
         bound = list(self._ledgers)
         for model in models:
             prefix, spender = _spender(model)
-            if (classes := spender._task().label_set()) is not None and len(classes) != 2:
+            task = spender._task()
+            classes = task.classes if leaves_to_learn(getattr(task, "schema", None)) else task.label_set()
+            if classes is not None and len(classes) != 2:
                 raise ValueError(f"A candidate has {len(classes)} classes; expected two, as scores are those of two classes.")
             holders = [part for place, part in _parts(model).items() if place != prefix and prefix.startswith(place)]
             if plan.budget.unit == "person" and not all(is_one(part, "Pipeline") for part in holders):

@@ -49,7 +49,7 @@ PERSON = re.compile(
 )
 OF_ONE = (
     " If a person has several rows, the guarantee is for one of them. privacy_unit='person' with fit(X, y, persons=ids) protects "
-    "her with all of them."
+    "her with all of them; on the command line, --persons does."
 )
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
 # By whether a column is text; None if each cell is a number or text.

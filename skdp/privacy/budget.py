@@ -167,9 +167,9 @@ def neighbours(adjacency: str, unit: str) -> str:
     return (ADJACENCIES if unit == "record" else OF_PERSONS)[adjacency]
 
 
-def unit_of(privacy_unit: object) -> str:
-    """Return what is protected; raise ValueError for anything else."""
-    return _one_of("privacy_unit", privacy_unit, UNITS)
+def unit_of(privacy_unit: object, name: str = "privacy_unit") -> str:
+    """Return what is protected; raise ValueError, with the name of the parameter, for anything else."""
+    return _one_of(name, privacy_unit, UNITS)
 
 
 def _one_of(name: str, value: object, known: Collection[str]) -> str:

@@ -40,6 +40,13 @@ from skdp.testing import reproducible_noise
 EVERY = tuple(CLASSIFICATION)
 
 
+@pytest.mark.parametrize("persons", (None, np.arange(2000) // 2), ids=("records", "persons"))
+def test_the_report_states_the_noise_of_the_mean_loss_in_its_unit(persons):
+    found = evaluate(Scores(), *records(2000), metrics=["log_loss"], noise="gaussian", persons=persons)
+    assert float(found.privacy_report.noise_size.split()[0]) == pytest.approx(found.table.noise, rel=0.01)
+    assert ("(replace_one, persons)" in str(found)) == (persons is not None)
+
+
 def exact(X, y, factor=1.0):
     """Metrics of scikit-learn."""
     p, labels = expit(np.clip(factor * X[:, 0], -6, 6)), y == "yes"

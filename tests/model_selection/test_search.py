@@ -527,6 +527,16 @@ def test_meta_estimators_that_fit_once_are_searched(model, asked):
     assert np.isfinite(search.cv_results_["mean_test_score"]).all() and len(asked) == 4
 
 
+@pytest.mark.parametrize("schema", ("learn", {"0": "ignore"}), ids=str)
+def test_candidates_that_learn_their_columns_are_searched(schema, asked):
+    X, y = records()
+    frame = pd.DataFrame(X, columns=[str(j) for j in range(X.shape[1])])
+    model = DPLogisticRegression(schema=schema)
+    with reproducible_noise(0):
+        search = DPGridSearchCV(model, {"alpha": [0.01, 0.1]}, refit=False).fit(frame, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
 def test_a_plan_takes_a_table_a_shape_or_a_number():
     X, _ = records(500)
     search = DPGridSearchCV(MODEL, GRID)

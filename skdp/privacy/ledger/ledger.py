@@ -285,7 +285,7 @@ class PrivacyLedger:
             raise ValueError(
                 f"The ledger has no adjacency before its first charge; expected adjacency= one of {sorted(ADJACENCIES)}."
             )
-        self.charge(Spending(str(note), {}, (), neighbours, float(epsilon), float(delta), unit=unit_of(unit)))
+        self.charge(Spending(str(note), {}, (), neighbours, float(epsilon), float(delta), unit=unit_of(unit, "unit")))
 
     def import_accountant(self, accountant: Any, *, adjacency: str | None = None) -> None:
         """Charge the total that a ``diffprivlib.BudgetAccountant`` has spent, as one entry.
@@ -390,7 +390,8 @@ class PrivacyLedger:
         if self._unit(entries) == "person" and spending.unit == "record":
             raise PrivacyAccountingError(
                 f"{spending.estimator} protects records; the ledger {str(self.path)!r} counts what is spent of persons, each of "
-                "whom may have many. Use privacy_unit='person' with fit(X, y, persons=ids), or another ledger."
+                "whom may have many. Use privacy_unit='person' with fit(X, y, persons=ids), evaluate(..., persons=ids), "
+                "add(..., unit='person') for what protects persons, or another ledger."
             )
         rule = self._filter(entries)
         if spending.epsilon < math.inf:
@@ -422,7 +423,7 @@ def _facts(epsilon: object, delta: object, adjacency: object, unit: object) -> d
     if adjacency is not None and adjacency not in ADJACENCIES:
         raise ValueError(f"adjacency={shown(adjacency)}; expected one of {sorted(ADJACENCIES)}, or None.")
     if unit is not None:
-        unit_of(unit)
+        unit_of(unit, "unit")
     ceiling = {"epsilon": epsilon and float(epsilon), "delta": delta and float(delta)}  # type: ignore[arg-type]
     return {**ceiling, "adjacency": adjacency, "unit": unit}
 

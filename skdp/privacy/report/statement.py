@@ -185,7 +185,8 @@ class PrivacyReport:
         if not self.private:
             return "Not private: " + ("the noise came from a seed" if self.budget.private else "epsilon = inf adds no noise")
         pair = f"epsilon = {self.spent.epsilon:.6g}, delta = {self.spent.delta:.6g}"
-        return f"{'Would spend' if self.planned else 'Spent'} {pair} ({self.budget.adjacency})"
+        unit = ", persons" if self.budget.unit == "person" else ""
+        return f"{'Would spend' if self.planned else 'Spent'} {pair} ({self.budget.adjacency}{unit})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain types.
