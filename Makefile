@@ -34,7 +34,7 @@ test: $(NEWEST)/.ready
 test-oldest: $(OLDEST)/.ready
 	$(OLDEST)/bin/$(PYTEST) $(USUAL) $(OF_OLDEST)
 
-# What `test` leaves out: cases that take more than a third of a second; what is marked `exhaustive` is in `test-all` alone
+# What `test` leaves out: cases that take more than a quarter of a second; what is marked `exhaustive` is in `test-all` alone
 test-slow: $(NEWEST)/.ready
 	$(NEWEST)/bin/$(PYTEST) -m "slow and not exhaustive" tests
 

@@ -52,7 +52,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "model_selection": {
         "_docstrings",
         *("_data_validation", "_persons", "_scikit_learn", "_table_types", "_validation"),
-        *("data", "estimators", "inspection", "metrics"),
+        *("data", "estimators", "inspection", "metrics", "preprocessing"),
     },
     "audit": {"estimators", "solvers", "inspection", "_label_types", "_persons", "_table_types", "_validation"},
     "solvers": {

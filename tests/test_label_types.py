@@ -81,6 +81,7 @@ def test_only_what_has_one_exact_spelling_is_matched(classes, y, expected):
     assert all(type(a) is type(b) for a, b in zip(found.tolist(), expected, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("classes", (["0", "1"], [0, 1]))
 @pytest.mark.parametrize("kind", (int, str))

@@ -136,6 +136,7 @@ def tabular(kind, given, form):
 CHOOSERS = [(DPTabularClassifier, {"classes": [0, 1]}), (DPTabularRegressor, {"target_bounds": (0, 1)})]
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @needs_callbacks
 @pytest.mark.parametrize("form", ("array", "frame", "chunks"))

@@ -56,6 +56,7 @@ def test_models_that_are_not_linear_are_audited_by_their_transcript(auditor, fin
         auditor(DPAdditiveClassifier(epsilon=4.0, feature_bounds=1.0, knots=0), X, Y, **few)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("auditor", (audit, audit_one_run), ids=lambda f: f.__name__)
 def test_columns_are_not_learned_in_an_audit(auditor):
     """Its canaries would be records of a frame, and it would attack the second stage alone."""
@@ -193,6 +194,7 @@ def test_the_definition_alone_proves_less(result):
     assert max(bound.epsilon for bound in plain.bounds) < max(bound.epsilon for bound in result.bounds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "labels", (np.array(["no", "yes"])[Y], np.arange(20) % 3, Y[:, None] > 0), ids=("str", "three", "column")
 )

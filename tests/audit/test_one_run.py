@@ -57,6 +57,7 @@ def test_bounds_stay_below_the_claim_and_prove_something(adjacency):
     assert np.median([result.n_correct / result.n_guesses for result in results]) > 0.85
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
 def test_the_final_model_alone_is_told_too(adjacency):
     assert np.median([audited(adjacency, seed, view="final").bound for seed in range(5)]) > 0.5
@@ -103,6 +104,7 @@ def test_parameters_out_of_range_are_refused(params, message):
         audited("replace_one", 0, **params)
 
 
+@pytest.mark.slow
 def test_the_verdict_is_readable():
     text = str(audited("zero_out", 0))
     assert text.startswith("INCONCLUSIVE: 50 guesses can prove no more than epsilon 2.78, below the claimed epsilon of 8")

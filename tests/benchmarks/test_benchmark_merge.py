@@ -74,6 +74,7 @@ def test_versions_of_all_environments_are_named_and_what_ran_elsewhere_is_not_sk
     assert f"skdp {runs['first']['versions']['skdp']} and 9" in text
 
 
+@pytest.mark.slow
 def test_cells_that_no_run_has_leave_their_column_empty(runs, tmp_path):
     _, text = merged(tmp_path, "first", "more")
     lines = [[part.strip() for part in found.split("|")[1:-1]] for found in text.splitlines() if found.startswith("| skdp")]

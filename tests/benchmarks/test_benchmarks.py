@@ -187,6 +187,7 @@ def test_tuned_method_shows_what_is_best_on_the_test_set(made_up, tmp_path):
     assert len(Counting.fitted) == 2 * 2 + 1  # one configuration, two epsilons and seeds, and memory
 
 
+@pytest.mark.slow
 def test_delta_has_a_floor(made_up, monkeypatch, tmp_path):
     y = np.tile([0, 1], 250_000)
     monkeypatch.setitem(TABLES, "tiny", lambda directory: Table(y[:, None], y, y[:10, None], y[:10]))
@@ -254,6 +255,7 @@ def test_methods_run_on_tables_of_their_task(made_up, tmp_path, capsys):
     assert "tiny was skipped" in text
 
 
+@pytest.mark.slow
 def test_methods_run_for_neighbours_of_their_guarantee(made_up, tmp_path, capsys):
     words = ("--tables", "tiny", "--methods", "replacing", "--epsilons", "1", "--repeats", "1")
     results, text = run(tmp_path, *words, "--adjacency", "both")
@@ -330,6 +332,7 @@ def test_list_names_everything_and_does_nothing(made_up, tmp_path, capsys, monke
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.slow
 def test_all_means_every_name(made_up, tmp_path, monkeypatch):
     for name in EXPECTED:
         monkeypatch.delitem(TABLES, name)

@@ -60,6 +60,7 @@ def test_the_gradients_of_the_network_are_those_of_its_loss_and_each_is_clipped(
     assert found == pytest.approx((slopes * np.minimum(1, clip / norms)[:, None]).sum(axis=0), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_noise_of_the_network_spends_the_budget():
     event = SelfComposedDpEvent(PoissonSampledDpEvent(0.1, GaussianDpEvent(network.noise(0.1, 100, 1.0, 1e-5, "zero_out"))), 100)
     spent = PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE).compose(event).get_epsilon(1e-5)

@@ -19,6 +19,7 @@ from skdp.solvers import SGD, SVRG, GradientDescent
 NOISELESS, STRONG, PLAIN = gradient_growth.CASES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "solver, expected",
     ((GradientDescent(7), 7), (SGD(10, batch_size=20), 1), (SVRG(3, n_inner=5, batch_size=20), 3 + 2 * 15 * 0.1)),

@@ -64,6 +64,7 @@ def test_without_noise_and_samples_there_is_no_error(table, name):
     assert np.max(path["squared_error"]) < 1e-20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_witness_changes_nothing(table, name):
     """The model is the same to the last bit."""

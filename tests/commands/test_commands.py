@@ -162,6 +162,7 @@ def test_test_records_are_not_fitted(folder, capsys):
     assert json.loads(Path("report.json").read_text())["public"]["n_samples"] == (~wrong).sum()
 
 
+@pytest.mark.slow
 def test_progress_is_shown_unless_quiet(folder, capsys, monkeypatch):
     monkeypatch.setattr(_progress, "on_terminal", lambda: True)
     monkeypatch.setattr(_progress, "PATIENCE", 0.0)

@@ -159,6 +159,7 @@ def test_a_model_is_saved_elsewhere_when_the_disk_is_full(suffix, folder, disk, 
     assert {*contents()} == {"table.csv", "facts.json", "book.json"}
 
 
+@pytest.mark.slow
 def test_a_terminal_is_asked_for_another_place(folder, disk, monkeypatch, capsys):
     fill_after_the_fit(disk, monkeypatch, folder / "work")
     answers = iter(["table.csv", "still-full.skops", str(folder / "elsewhere" / "mine")])
@@ -171,6 +172,7 @@ def test_a_terminal_is_asked_for_another_place(folder, disk, monkeypatch, capsys
     assert Path("table.csv").read_bytes() == before and next(answers, None) is None
 
 
+@pytest.mark.slow
 def test_a_model_for_which_no_place_is_left_is_said_to_be_lost(folder, disk, monkeypatch, capsys):
     fill_after_the_fit(disk, monkeypatch, Path("/"))
     assert main([*FIT, "--model", "m.skops"]) == 2

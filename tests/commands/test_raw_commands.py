@@ -447,6 +447,7 @@ def test_files_are_read_as_people_publish_them(name, tmp_path, monkeypatch, reco
         assert first == ["41", "1234.5", "Köln"] and second == [None, "987", "Bonn"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("always")
 @pytest.mark.parametrize("form", ([], ["--decimal", ","]))
 def test_numbers_with_a_decimal_comma_are_named_after_the_fit(form, tmp_path, monkeypatch, capsys, rng):

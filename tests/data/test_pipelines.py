@@ -57,6 +57,7 @@ def unread(n_features=None):
     return chunks(factory, n_features=n_features)
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("output", ("default", "pandas"))
 @pytest.mark.parametrize("target", ({"target": "ill"}, {"schema": SCHEMA}))
@@ -117,6 +118,7 @@ def test_dtype_converts_what_steps_return():
     assert X.dtype == np.float32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ("disk", None))
 def test_a_source_is_read_once_with_a_kept_copy_else_once_per_pass(cache, people):
     X, y, calls = people.drop(columns="ill"), people["ill"], []
@@ -137,6 +139,7 @@ def test_steps_that_learn_are_refused(learner):
             make_pipeline(*steps).fit(unread())
 
 
+@pytest.mark.slow
 def test_pipelines_are_cloned_and_pickled(people, tmp_path):
     table = parquet(tmp_path / "people.parquet", schema=SCHEMA)
     fitted = make_pipeline(clone(from_schema(SCHEMA)), CLASSIFIER).fit(table)

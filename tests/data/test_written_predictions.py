@@ -29,6 +29,7 @@ def trips(tmp_path):
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("out", ("out.parquet", "out"))
 @pytest.mark.parametrize(

@@ -144,6 +144,7 @@ def test_bands_hold_the_curves_of_the_population(kind):
     assert np.mean(held) > 0.92
 
 
+@pytest.mark.slow
 @KINDS
 def test_tests_find_what_matters_in_the_population(kind):
     tests = model_of(kind).column_tests()
@@ -181,6 +182,7 @@ def test_a_bend_between_knots_widens_the_confidence_band_alone():
     assert ratio[0] > 2 * ratio[1]
 
 
+@pytest.mark.slow
 def test_no_row_is_longer_than_the_norm_that_the_oracle_enforces():
     """A row that is shortened is another one, which would bias intervals."""
     X, *_ = sample(0, 500)

@@ -62,6 +62,7 @@ def test_rows_of_hostile_cells_are_no_longer_than_stated(n_intervals, length, rn
     assert np.diff(rows.indptr).max() <= basis.n_stored
 
 
+@pytest.mark.slow
 def test_a_record_is_mapped_by_itself(rng):
     basis, table = AdditiveBasis(LEARNED, 4), hostile(rng)
     rows = basis.transform(table).toarray()
@@ -137,6 +138,7 @@ def test_monotone_columns_have_no_indicators(frame, y):
         DPAdditiveRegressor(monotone={"city": 1}, schema="learn").fit(frame, y)
 
 
+@pytest.mark.slow
 def test_learned_models_are_drawn(frame, y):
     model = fitted(DPAdditiveRegressor(8.0, adjacency="zero_out", interactions=[("hour", "city")]), frame, y)
     figure = AdditiveDisplay.from_estimator(model).figure_
@@ -144,6 +146,7 @@ def test_learned_models_are_drawn(frame, y):
     assert any(text.startswith("bucket ") for text in texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", ["boolean", *slow(bool, float)])
 def test_two_values_are_drawn_as_two_bars(type_, frame, y):
     """Where noise lets them be told from a range; what was learned says so, and so does its schema as a file holds it."""

@@ -258,6 +258,7 @@ def test_pure_privacy_has_knots_too(kind, rng):
             fitted(kind, X, y, feature_bounds=BOUNDS, delta=0, solver=solver)
 
 
+@pytest.mark.slow
 def test_gaps_of_all_kinds_are_filled(rng):
     frame, y = people(rng), np.arange(400) % 2
     whole = frame["income"].round()

@@ -89,6 +89,7 @@ def test_parquet_changes_no_bit(name, cache, people, folder):
     assert planned == model.privacy_report_.public["table"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", (True, False))
 def test_numbers_alone_need_no_schema(named, people, folder, tmp_path):
     frame = people[["income", "cost"]]
@@ -170,6 +171,7 @@ def test_parts_with_other_columns_are_refused(people):
         DPAdditiveClassifier(feature_bounds=1.0).fit(chunks(factory))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sparse_ones", ((0,), (1,), (0, 1)))
 def test_parts_may_be_sparse(sparse_ones):
     """A transformer makes a part sparse or dense by its records, so that one of these would decide about an error."""

@@ -72,6 +72,7 @@ def test_the_transcript_is_the_schedule(rate, balance, adjacency, rng, monkeypat
     assert 0.999 <= model.privacy_spent_.epsilon <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("balance", (0.0, 0.5, 1.0))
 def test_the_positive_rate_is_never_read_in_the_clear(balance, rng, monkeypatch):
     """Every answer but the released frequencies is replaced by one that has no y in it: labels can be anything then."""

@@ -77,6 +77,7 @@ def test_auto_depends_on_the_score(table):
         assert report.solver == name
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @BOTH
 @pytest.mark.parametrize("store", (np.asarray, lambda X: X.astype(np.float32), sparse.csr_array, sparse.csc_matrix))

@@ -175,6 +175,7 @@ def test_disjoint_tables_with_the_same_answers_leave_the_same_bits(name, given, 
     np.testing.assert_array_equal(model.feature_importances_, other.feature_importances_)
 
 
+@pytest.mark.slow
 def test_the_comparison_can_fail(monkeypatch, few_trees):
     (*one, _), (*two, _) = (left_by("classifier", "bounds", which, 0, monkeypatch, True) for which in (1, 2))
     assert one[0] != two[0]

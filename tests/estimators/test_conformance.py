@@ -490,6 +490,7 @@ OF_SEARCHES = {  # another value than the default of every parameter of a search
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", (DPGridSearchCV, DPRandomizedSearchCV))
 def test_every_option_of_a_search_is_known_wherever_options_are(kind):
     """To the constructor, copies, plans, and all forms of the report. An option without a value here fails."""

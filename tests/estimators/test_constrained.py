@@ -94,6 +94,7 @@ def test_a_set_of_the_user_goes_with_solvers_that_project(kind, table):
     assert clone(model).constraint == HalfSpaces()
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.filterwarnings("ignore::skdp.NotPrivateWarning")
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ def test_the_budget_is_spent_before_the_records_are_behind_the_oracle(kind, step
     assert steps == STEPS
 
 
+@pytest.mark.slow
 def test_a_converted_copy_of_the_table_is_let_go(monkeypatch, rng):
     """Triples become rows when they are read, and columns behind the oracle: the rows are gone at the first release."""
     X = rng.uniform(-1, 1, size=(2000, 4))

@@ -407,6 +407,7 @@ def test_every_table_and_every_label(solver, given):
         check_fit(fit_of(solver, **given), X, labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ("huber", "welsch", "tukey", "cauchy"))
 def test_every_target_without_bounds(loss):
     """Targets of 1e300 are behind the oracle as the largest that float64 can square."""

@@ -103,6 +103,7 @@ def test_parameters_that_are_set_after_a_fit_change_no_interval():
     np.testing.assert_array_equal(model.confidence_intervals(), before[1])
 
 
+@pytest.mark.slow
 def test_where_the_signal_is_far_from_learned_nothing_is_identified(rng):
     """Nearly separable classes: coefficients of other columns are wrong, too."""
     rows = rng.uniform(-1, 1, (20_000, 3))
@@ -298,6 +299,7 @@ def test_a_rare_level_takes_no_interval_of_another_column(levels):
         assert (np.ptp(ends, axis=1) < 0.9 if kind is DPLogisticRegression else np.ptp(ends, axis=1) < 10).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", (DPLogisticRegression, DPLinearRegression))
 def test_a_plan_says_how_many_records_a_level_needs(kind):
     """Levels of a third and of three times the number; it hardly depends on the number of records of the table."""

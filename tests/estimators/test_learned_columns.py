@@ -204,6 +204,7 @@ def test_an_array_is_learned_where_that_is_asked_for(rng):
         model.predict(X[:, :1])
 
 
+@pytest.mark.slow
 def test_the_learned_schema_costs_nothing_the_next_time(frame, labels):
     model = fitted(DPLogisticRegression(3.0, adjacency="zero_out"), frame, labels)
     again = fitted(DPLogisticRegression(3.0, adjacency="zero_out", schema=model.schema_.to_dict()), frame, labels)
@@ -286,6 +287,7 @@ def test_the_report_has_the_limits_that_the_model_takes(frame, labels):
             assert (row["low"], row["high"]) == model.schema_.columns[name].bounds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", (DPLogisticRegression(3.0), DPAdditiveClassifier(3.0)))
 def test_the_report_lists_nothing_that_was_learned_as_public(model, frame, labels):
     """Limits are values with noise, which the guarantee protects; so are the features that follow from them."""
@@ -373,6 +375,7 @@ def test_types_are_assumed_public_where_one_decides(frame):
             assert ("types of the columns are public" in text) == assumed
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("schema", [None, "learn"])
 @pytest.mark.parametrize(("epsilon", "kind"), [(20.0, WeakPrivacyWarning), (math.inf, NotPrivateWarning)])
@@ -519,6 +522,7 @@ def test_many_labels_that_are_read_from_y_warn_once_before_the_charge(learns, mo
     assert len([item for item in heard if MANY.format(most) in str(item.message)]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", (DPLogisticRegression, LearnedSchema))
 def test_columns_of_which_nothing_is_learned_warn_once_after_the_fit(kind):
     """Empty columns of text and of numbers; not those of a boolean type, and not what is known."""
@@ -629,6 +633,7 @@ def test_a_tabular_plan_takes_integers_of_numpy():
     assert one.public["family"] == two.public["family"] and "for 10 columns" in one.public["family"]
 
 
+@pytest.mark.slow
 def test_a_target_left_among_the_columns_is_named_before_the_budget_is_spent(tmp_path):
     """Names are public. A name that no column has, a column that is no part of the model, and y without a name are silent."""
     X = pd.DataFrame({"age": np.arange(500) % 90, "sick": np.arange(500) % 2})

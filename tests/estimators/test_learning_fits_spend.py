@@ -183,6 +183,7 @@ def test_targets_that_are_not_valid_are_refused_before_a_charge_and_not_quoted(k
         assert not ledger.entries
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ("classifier", "regression"))
 def test_no_name_of_a_column_makes_a_fit_fail_after_its_charge(kind, rng, tmp_path):
     """Indicators of learned columns get names of their own, whatever is learned and however the columns are called."""

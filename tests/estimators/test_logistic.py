@@ -33,6 +33,7 @@ def test_every_dtype_gives_the_same_model(dtype, table):
     np.testing.assert_allclose(fitted(DPLogisticRegression(5.0), X, table[1]).coef_, expected.coef_, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_duplicate_entries_of_a_sparse_table_are_added_up(rng):
     """Twice 0.9 in one cell is a row of norm 1.8: clipped as such, or the sensitivity would be wrong."""
     rows, columns = np.repeat(np.arange(100), 2), np.zeros(200, dtype=int)

@@ -96,6 +96,7 @@ def test_text_that_holds_numbers_may_have_bounds(frame):
     assert "age" not in model.learnt_ and "town" in model.learnt_
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("schema", [None, "learn", {"town": "category"}])
 @pytest.mark.parametrize("dtype", UNREADABLE)
@@ -409,6 +410,7 @@ def test_a_matrix_is_an_array(rng):
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X.A))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPTabularClassifier])
 def test_truths_among_objects_are_labels(kind, frame):
     """As they are left where missing labels were dropped."""

@@ -272,6 +272,7 @@ def test_the_report_names_the_problem_as_unreviewed(table):
     assert planned.releases == report.releases and planned.noise_size == report.noise_size
 
 
+@pytest.mark.slow
 def test_the_report_names_a_scorer_from_elsewhere(table):
     class Own(LinearScorer):
         pass

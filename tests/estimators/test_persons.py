@@ -145,6 +145,7 @@ def test_persons_of_one_row_are_records(name, monkeypatch):
     assert persons.privacy_report_.public["n_persons"] == len(y) and "n_samples" not in persons.privacy_report_.public
 
 
+@pytest.mark.slow
 @every_kind
 def test_a_copy_of_each_row_under_the_same_id_changes_nothing(name):
     """The weights halve; what is released is the same but for rounding."""
@@ -514,6 +515,7 @@ def test_a_model_that_fails_for_a_person_has_no_prediction_for_her():
     assert 0.5 < found["accuracy"].value < 1
 
 
+@pytest.mark.slow
 def test_cross_validation_passes_ids_on_and_splits_persons():
     model = DPLogisticRegression(privacy_unit="person", **BOUNDS)
     with sklearn.config_context(enable_metadata_routing=True):

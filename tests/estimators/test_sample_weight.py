@@ -285,6 +285,7 @@ def refused(estimator, y, match, kind=ValueError):
     assert not ledger.entries
 
 
+@pytest.mark.slow
 def test_solvers_that_divide_by_n_refuse_weights():
     for solver in sorted(SOLVERS):
         if not SOLVERS[solver].takes_weights:

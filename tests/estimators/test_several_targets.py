@@ -110,6 +110,7 @@ def test_little_data_give_the_means_alone(table):
     assert np.abs(deviations).max() < 0.1  # the noise of each is about that
 
 
+@pytest.mark.slow
 def test_frames_of_features_and_of_targets(table):
     """Names of targets are not kept, as in scikit-learn; learned columns and stated ones take several targets."""
     X, Y = pd.DataFrame(table[0], columns=list("abcd")), pd.DataFrame(table[1], columns=["u", "v", "w"])

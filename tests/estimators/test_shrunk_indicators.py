@@ -218,6 +218,7 @@ def test_a_level_that_no_record_has_gets_the_average_effect(family, schema, rng)
     assert f"city: other ({told}" in model.privacy_report_.learned["hardly_seen"]
 
 
+@pytest.mark.slow
 def test_the_first_layer_of_a_network_has_the_average_effect(rng):
     X, targets = cities(rng)
     model = fitted(DPAUCMaximizer(scorer="mlp", hidden_layer_sizes=(3,), schema=CITIES), X, targets["two"])
@@ -288,6 +289,7 @@ def test_the_pull_of_a_feature_without_records_is_standard_normal(n_steps, rng):
     assert abs(kept[0].mean()) < 4 / np.sqrt(d) + 0.05 and abs(kept[0].var() - 1) < 4 * np.sqrt(2 / d) + 0.05
 
 
+@pytest.mark.slow
 def test_predictions_for_what_no_record_has_warn_and_saved_models_do(rng, tmp_path):
     X, targets = cities(rng)
     model = fitted(DPLogisticRegression(schema=CITIES, classes=[False, True]), X, targets["two"])

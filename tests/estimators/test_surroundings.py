@@ -137,6 +137,7 @@ def test_records_that_are_drawn_by_weights_warn(n_jobs):
     assert "BaggingClassifier draws records by sample_weight" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "meta",
     (
@@ -181,6 +182,7 @@ def test_other_folds_do_not(cv, ledger):
         assert warned(lambda: GridSearchCV(NUMBERS, {"alpha": [0.1]}, cv=3).fit(X, Y)) == []
 
 
+@pytest.mark.slow
 def test_a_chain_without_folds_does_not(ledger):
     with ledger:
         assert warned(lambda: ClassifierChain(MODEL).fit(X, np.c_[Y, 1 - Y])) == []
@@ -399,6 +401,7 @@ def test_a_search_counts_each_candidate_with_its_own_budget(name):
         assert small.entries == ()
 
 
+@pytest.mark.slow
 def test_the_refit_counts_with_the_largest_budget():
     room = gaussian_epsilon(math.sqrt(3.5) * gaussian_mu(1.3, 1e-6), 1e-6)  # for the folds, and half a refit
     with PrivacyLedger(epsilon=room, delta=1e-6) as small:

@@ -136,6 +136,7 @@ def test_a_table_that_cannot_be_read_is_not_quoted(X):
     assert "record-a1" not in str(caught.value) and "inhomogeneous" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", (2000, *slow(40_000)))
 def test_a_fitted_model_is_saved_and_loaded(n, rng, tmp_path):
     """The chosen estimator keeps nothing that it was lent for the fit."""
@@ -170,6 +171,7 @@ def test_a_score_quotes_no_target(kind, rng):
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", (DPTabularClassifier, DPTabularRegressor, DPLogisticRegression))
 def test_columns_of_an_array_are_learned_on_request(kind, rng):
     """In a plan, a shape alone stands for numbers."""

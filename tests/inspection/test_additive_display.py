@@ -199,6 +199,7 @@ def test_a_level_that_the_budget_does_not_identify_is_not_drawn_as_an_effect_of_
     assert [(text.get_text(), text.get_position()[0]) for text in ax.texts] == [("not identified", 1)]
 
 
+@pytest.mark.slow
 def test_curves_and_bars_share_their_heights():
     display = AdditiveDisplay.from_estimator(model())
     assert len({ax.get_ylim() for ax in display.axes_[:3]}) == 1

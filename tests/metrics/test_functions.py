@@ -101,6 +101,7 @@ def test_a_scorer_is_an_evaluation(scoring, name, sign):
         assert math.isnan(dp_scorer("roc_auc", epsilon=0.01)(Scores(), *records(60)))
 
 
+@pytest.mark.slow
 def test_every_fold_and_candidate_is_charged():
     X, y = records(600)
     scorer = dp_scorer("accuracy", epsilon=1.0, delta=1e-5)

@@ -60,6 +60,7 @@ def test_a_release_is_as_large_as_its_metrics_need(names, queries, kind):
     assert report.spent.delta == (0 if kind == "laplace" else 1 / 2000**2) and 0.4999 < report.spent.epsilon <= 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))

@@ -318,6 +318,7 @@ def test_the_check_finds_what_is_wrong(fault, rng):
         check_saddle(Logit(fault), rng.normal(size=(100, 6)), np.arange(100) % 2)
 
 
+@pytest.mark.slow
 def test_the_check_takes_what_a_fit_takes(rng):
     """A data frame, whose columns lie together, whole numbers, lists, no targets."""
     X, y = rng.integers(-2, 3, size=(40, 6)), np.arange(40) % 2

@@ -478,6 +478,7 @@ def test_what_no_release_decides_is_raised(error, monkeypatch):
         fitted(mechanism="composition")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", _search.SCORES)
 def test_the_noise_that_is_stated_is_that_of_the_score(scoring):
     """As measured, within a quarter: 60 repetitions have an error of 9 %, and the stated one has 7 % (roc_auc)."""
@@ -510,6 +511,7 @@ def test_the_noise_that_is_stated_is_that_of_the_score(scoring):
 PLAIN = clone(MODEL).set_params(classes=None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     (

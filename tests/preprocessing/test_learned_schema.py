@@ -444,6 +444,7 @@ def test_names_and_frames_as_output(frame):
         model.transform(frame[["gaps"]])
 
 
+@pytest.mark.slow
 def test_a_polars_frame_gives_the_same(frame):
     columns = [name for name in frame if name != "grade"]
     cells = {name: frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in columns}

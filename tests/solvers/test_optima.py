@@ -165,6 +165,7 @@ def test_a_stationary_point_is_reached_without_convexity(case, solver):
     assert np.linalg.norm(smooth(facts, y)(np.zeros(flat.size))[1]) > 0.02
 
 
+@pytest.mark.slow
 def test_every_solver_is_here():
     """In the products above, or with an optimum of its own, which its own tests look for."""
     seen = {pair.values[1] for pair in pairs(CONVEX)}

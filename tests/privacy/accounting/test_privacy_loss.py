@@ -139,6 +139,7 @@ def test_what_convolutions_cannot_resolve_is_refused():
             calibrate(schedule, Budget(1.0, delta, "zero_out"))
 
 
+@pytest.mark.slow
 def test_rounding_of_the_transforms_is_paid_for():
     """Where the true mass is 0, the convolution reports masses of both signs; the stated bound is above them."""
     composition = subsampled.Composition.of(sampled(7000, 4e-4), "zero_out")

@@ -109,6 +109,7 @@ def test_a_cover_of_hardly_anything_is_not_rounded_to_nothing(epsilon):
     assert least * (1 - 1e-11) <= pure_cover(epsilon) <= least * (1 + 3e-9)
 
 
+@pytest.mark.slow
 def test_the_charge_of_a_sampled_fit_is_near_that_of_a_full_one():
     X, y = np.random.default_rng(0).normal(size=(500, 3)), np.arange(500) % 2
     ledger = PrivacyLedger(epsilon=3, delta=DELTA)

@@ -151,6 +151,7 @@ def test_a_sample_sums_its_own_rows(storage, loss, size, rng):
     np.testing.assert_allclose(sample, expected, rtol=1e-12, atol=1e-12 * max(size, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("storage", ("C", "F", "csr"))
 @pytest.mark.parametrize("n_features", (1, 8, 53, 8193, 20_000))
 @pytest.mark.parametrize("n_outputs", (1, 3))

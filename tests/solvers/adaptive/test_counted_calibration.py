@@ -114,6 +114,7 @@ def test_small_tables_have_probabilities(epsilon):
     assert np.median(gaps) < 0.05
 
 
+@pytest.mark.slow
 def test_noise_that_hides_all_variances_leaves_finite_coefficients():
     for seed in range(5):
         model = DPLogisticRegression(1e-3, delta=1e-6, data_norm=1, classes=[0, 1])

@@ -286,6 +286,7 @@ def test_gradients_are_not_clipped_where_the_bias_would_show():
     assert "no gradient is clipped" in title and "ratio per coefficient is 500" in title
 
 
+@pytest.mark.slow
 def test_weights_of_classes_weigh_rows_that_are_not_clipped(rng):
     """The log-odds of weighted classes, whatever the unit of the weights."""
     X = rng.normal(size=(20_000, 2)) / 3

@@ -189,6 +189,7 @@ def test_small_tables_at_a_small_epsilon(rng):
     assert np.median([r2_score(y[test], fit.predict(X[test])) for fit in fits]) >= 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", (30, 1100))
 def test_many_features_in_the_noise_are_shrunk_away(d, rng):
     """Where nothing can be learned of the features, a fit is not much worse than the mean."""

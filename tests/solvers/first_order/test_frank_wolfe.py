@@ -73,6 +73,7 @@ def fit(facts, solver, X, y, alpha=None, clip_norm=None, seed=0):
     return result, plan
 
 
+@pytest.mark.slow
 @pytest.mark.each_value
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("polytope", POLYTOPES, ids=repr)

@@ -168,6 +168,7 @@ def noise_of_differences(solver, monkeypatch, rng):
     return np.array(seen).T
 
 
+@pytest.mark.slow
 @both
 def test_the_noise_of_differences_shrinks_with_the_distance_to_the_snapshot(kind, monkeypatch, rng):
     """In proportion, and it is 0 at the snapshot itself; 200 coordinates: 5 % standard error, so 30 % is safe."""
