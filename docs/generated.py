@@ -158,7 +158,7 @@ def fitting(kind: type) -> list[str]:
 def partitions(name: str) -> str:
     """Return whether a solver fits tables in partitions, by the rule that refuses the others."""
     schedules = [plans(kind)[name].schedule for kind in ESTIMATOR_KINDS if name in plans(kind)]
-    if any(schedule.need_of_memory for schedule in schedules):
+    if any(schedule.need_of_memory("record") for schedule in schedules):
         return "no"
     return "with a kept copy" if all(schedule.samples for schedule in schedules) else "yes"
 

@@ -82,10 +82,9 @@ class Adversary:
         patched.setattr(_search, "train_test_split", self.split)
         patched.setattr(_search._DPSearch, "_trial", tried)
 
-    def split(self, X, y, test_size, random_state):
-        halves = np.arange(test_size), np.arange(test_size, N)
-        fits, scores = halves if self.part == "fits" else halves[::-1]
-        return [X[fits], X[scores], y[fits], y[scores]]
+    def split(self, numbers, test_size, random_state):
+        halves = numbers[:test_size], numbers[test_size:]
+        return halves if self.part == "fits" else halves[::-1]
 
     def hears(self, oracle, query, answer):
         """Score an answer by its log-likelihood ratio under the stated noise, and by whether it is a sum without noise."""
