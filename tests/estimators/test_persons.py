@@ -471,6 +471,8 @@ def test_predictions_for_others_do_not_depend_on_the_number_of_rows_of_a_person(
     shared, labels = rng.normal(size=(700, 50)), rng.integers(2, size=700)
     kind = LogisticRegression() if foreign else DPLogisticRegression(epsilon=9.0, data_norm=9.0)
     model, seen = kind.fit(shared, labels), []
+    model.coef_ = rng.normal(size=model.coef_.shape) / 9  # the same in each run, with log-odds that are not clipped
+    model.intercept_ = 0.1 * np.ones_like(model.intercept_)
     monkeypatch.setattr(ScoredRecords, "of_persons", lambda records, persons: seen.append(records.scores) or records)
     monkeypatch.setattr(NoiseSource, "key", lambda noise: bytes(32))  # of the order of persons
     for k in (1, 2, 3, 5, 40):
