@@ -208,3 +208,17 @@ def test_where_nobody_is_the_curve_takes_the_value_before_the_last_records(noise
     raw = basis.transform(np.array([[20.0], [60.0], *([120 * place] for place in support.places)])).toarray() @ coef
     found = basis.transform(np.array([[20.0], [60.0], [1.0], [100.0]])).toarray() @ carried
     assert found == pytest.approx(raw)
+
+
+def test_the_signs_of_a_number_leave_knots_that_no_value_reaches():
+    """A number of which little is learned is -1, 0 or 1; where no record is negative, the curve is carried on to -1."""
+    basis = AdditiveBasis(
+        Schema.read({"columns": {"loss": {"kind": "number", "bounds": [-1, 1], "scale": "sign", "core": [0, 0], "centre": 0}}}),
+        24,
+    )
+    values = np.array([[0.0]] * 95 + [[1.0]] * 5)
+    moments = ReleasedMoments(basis.transform(values).toarray().mean(axis=0), 1e-4)
+    support = supports(basis, moments, {}, {})["loss"]
+    coef = np.random.default_rng(0).normal(size=basis.n_features)
+    carried = basis.transform(np.array([[-1.0], [0.0], [1.0]])).toarray() @ (support.carries(basis, basis.terms[0]) @ coef)
+    assert carried == pytest.approx(basis.transform(np.array([[0.0], [0.0], [1.0]])).toarray() @ coef)

@@ -67,11 +67,12 @@ class Support:
         # Beyond the ends the function keeps its value at a place: a hat there takes what functions add up to at that place, less
         # what the scaled value adds at the knot, over its own weight.
         mapped = np.eye(term.columns.stop - term.columns.start)
-        for knot in knots[(knots < self.ends[0]) | (knots > self.ends[1])]:
+        own = at_knots[knots, 1 + knots]  # 0 where no value reaches the knot, as between the signs of a number
+        for knot in knots[((knots < self.ends[0]) | (knots > self.ends[1])) & (own > 0)]:
             hat = 1 + knot
             mapped[hat, :upto] = at_places[int(knot > self.ends[1])]
             mapped[hat, 0] -= at_knots[knot, 0]
-            mapped[hat] /= at_knots[knot, hat]
+            mapped[hat] /= own[knot]
         return mapped
 
 
