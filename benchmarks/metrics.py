@@ -24,6 +24,7 @@ __all__ = ["ERRORS", "SCORES", "Model", "measure", "true_errors", "true_metrics"
 SCORES = {"good": (2.0, 1.0), "poor": (0.5, 1.0), "squeezed": (2.0, 0.2)}
 ERRORS = {"normal": 0.25, "t3": 0.25}  # standard deviation, or scale, of errors of targets in [-1, 1]
 TARGETS = (-2.0, 2.0)
+OF_ERRORS = tuple(name for name, metric in REGRESSION.items() if not metric.deviance)
 # Metrics that are asked alone. Those of a group have one release, whether one or all of them are asked. The area under the curve
 # and the average precision need the release of all metrics.
 ALONE_RELEASES = (("accuracy",), ("log_loss",), ("brier_score",), ("recall", "specificity", "precision"))
@@ -194,7 +195,7 @@ def measure(quick: bool, repeats: int, seed: int, out: Path) -> None:
 def measured(cell: dict[str, Any], repeats: int, seed: list[int]) -> dict[str, Any]:
     """Return coverage, widths and errors of the metrics of a cell, or why it was refused."""
     regression, whole = cell["kind"] == "regression", None
-    names = tuple(REGRESSION) if regression else tuple(CLASSIFICATION)
+    names = OF_ERRORS if regression else tuple(CLASSIFICATION)
     model = Column() if regression else Model(SCORES[cell["scores"]][1])
     if regression:
         X, y = drawn({**cell, "n": TRUE}, np.random.default_rng([*seed, 10**9]))
@@ -297,7 +298,7 @@ def markdown(records: list[dict[str, Any]], settings: dict[str, Any]) -> str:
         named=f": {'; '.join(surely)}" if surely else "",
     )
     lines = ["# Private metrics", "", ABOUT.format(**settings), text]
-    for kind, names in (("classes", tuple(CLASSIFICATION)), ("regression", tuple(REGRESSION))):
+    for kind, names in (("classes", tuple(CLASSIFICATION)), ("regression", OF_ERRORS)):
         heads = ["adjacency", "scores" if kind == "classes" else "errors", "rate", "records", "epsilon", *names]
         lines += [row(heads), row(["---"] * len(heads))]
         for record in records:

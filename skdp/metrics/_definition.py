@@ -133,10 +133,16 @@ class ErrorMetric(MetricDefinition):
     name, title, estimate, detail, function, scorer, default, limits, needs_range : see `MetricDefinition`
         As of the base.
     in_units : bool, default=False
-        Whether it is in the units of the target. Its limits are relative to the bound of the errors then.
+        Whether it is in the units of the errors. Its limits are relative to the bound of the errors then.
+    deviance : {"", "poisson", "gamma"}, default=""
+        Which deviance the errors are; "" for absolute errors. Metrics of one evaluation have one kind of errors.
+    of_constant : bool, default=False
+        Whether it needs the deviance of a constant.
     """
 
     in_units: bool = False
+    deviance: str = ""
+    of_constant: bool = False
 
     def _unit(self, table: Any) -> float:
         return float(table.error_bound) if self.in_units else 1.0

@@ -15,7 +15,7 @@ from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table, is_lazy
 from skdp._validation import check_truth, shown
 from skdp.metrics._definition import ErrorMetric, MetricDefinition
-from skdp.metrics._error_kind import ErrorMoments, check_bounds, refuse_bounds
+from skdp.metrics._error_kind import kind_of_errors, refuse_bounds
 from skdp.metrics._evaluation import Evaluation
 from skdp.metrics._kind import (
     FEWEST,
@@ -231,7 +231,7 @@ def evaluate(
         with along(_ledgers_of(model)):
             if _is_regressor(model):
                 of_errors = _chosen(metrics, REGRESSION, target_bounds)
-                check_bounds(error_bound, target_bounds, of_errors)
+                moments = kind_of_errors(of_errors, error_bound, target_bounds)
                 refuse_laplace(noise)
                 if groups is not None or group_labels is not None:
                     raise ValueError("groups and group_labels are for classifiers; expected None for a regressor.")
@@ -239,7 +239,6 @@ def evaluate(
                     check_is_fitted(model)
                 targets = targets_of(y)
                 predictions = predictions_of(model, X, len(targets), group)
-                moments = ErrorMoments(error_bound, target_bounds)
                 records = moments.records(targets, predictions).of_persons(group)
                 budget = budget_of(records.n_samples, epsilon, delta, adjacency, unit=unit)
                 return run_evaluation(moments, records, of_errors, budget, noise="gaussian", **facts)
@@ -319,8 +318,8 @@ def plan_evaluation(
     budget = budget_of(int(n_samples), epsilon, delta, adjacency, pure=not of_errors, unit=privacy_unit)
     if of_errors:
         refuse_laplace(noise)
-        check_bounds(error_bound, target_bounds, _chosen(names, REGRESSION))
-        return ErrorMoments(error_bound, target_bounds).plan(int(n_samples), budget, "gaussian").report(names)
+        moments = kind_of_errors(_chosen(names, REGRESSION), error_bound, target_bounds)
+        return moments.plan(int(n_samples), budget, "gaussian").report(names)
     refuse_bounds(error_bound, target_bounds)
     if not isinstance(n_groups, Integral) or isinstance(n_groups, bool) or not 0 <= n_groups <= MOST_GROUPS:
         raise ValueError(f"n_groups={shown(n_groups)}; expected an integer from 0 to {MOST_GROUPS}.")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from skdp.metrics._noisy_errors import NoisyErrors
+from skdp.metrics._noisy_errors import NoisyDeviances, NoisyErrors
 from skdp.metrics._noisy_mean import NoisyMean
 from skdp.metrics._noisy_table import NoisyTable
 from skdp.privacy.report.statement import PrivacyReport
@@ -55,7 +55,7 @@ class Evaluation(Mapping[str, Metric]):
         The requested metrics.
     level : float
         Coverage of the intervals.
-    table : NoisyTable, NoisyMean or NoisyErrors
+    table : NoisyTable, NoisyMean, NoisyErrors or NoisyDeviances
         The released counts by class and log-odds, the mean of one loss, or sums of errors: all metrics follow from them.
     privacy_report : PrivacyReport
         Guarantee, releases and noise.
@@ -67,7 +67,7 @@ class Evaluation(Mapping[str, Metric]):
 
     metrics: Mapping[str, Metric]
     level: float
-    table: NoisyTable | NoisyMean | NoisyErrors
+    table: NoisyTable | NoisyMean | NoisyErrors | NoisyDeviances
     privacy_report: PrivacyReport
     classes: tuple[Any, ...] = ()
     groups: Mapping[Any, "Evaluation"] = field(default_factory=dict)
@@ -91,7 +91,8 @@ class Evaluation(Mapping[str, Metric]):
     def __str__(self) -> str:
         """Return a line per metric, and the guarantee."""
         head = f"Private evaluation, {self.level:.0%} intervals for noise and sampling"
-        clipped = [f"errors clipped to {self.table.error_bound:.4g}"] if isinstance(self.table, NoisyErrors) else []
+        what = {NoisyErrors: "errors", NoisyDeviances: "deviances"}.get(type(self.table))
+        clipped = [f"{what} clipped to {self.table.error_bound:.4g}"] if what else []  # type: ignore[union-attr]
         of_groups = [f"  group {name}: {one}" for name, found in self.groups.items() for one in found.values()]
         return "\n".join([head, *map(str, self.values()), *of_groups, *clipped, self.privacy_report.summary])
 

@@ -9,7 +9,7 @@ from skdp._data_validation import quoting_no_data
 from skdp._docstrings import fill_docstring
 from skdp._validation import shown
 from skdp.metrics._definition import ClassMetric, ErrorMetric, MetricDefinition
-from skdp.metrics._error_kind import ErrorMoments, check_bounds
+from skdp.metrics._error_kind import kind_of_errors
 from skdp.metrics._evaluation import Metric
 from skdp.metrics._kind import budget_of, check_level, check_noise, run_evaluation
 from skdp.metrics._reading import class_numbers, column_of, log_odds_of, targets_of
@@ -202,10 +202,9 @@ def _of_errors(metric: ErrorMetric) -> Callable[..., Metric]:
         True
         """
         check_level(level)
-        check_bounds(error_bound, target_bounds, (metric,))
+        kind = kind_of_errors((metric,), error_bound, target_bounds)
         targets = targets_of(y_true)
         predictions = column_of(quoting_no_data(y_pred, lambda: np.asarray(y_pred, dtype=np.float64)), len(targets))
-        kind = ErrorMoments(error_bound, target_bounds)
         found = run_evaluation(
             kind,
             kind.records(targets, predictions),

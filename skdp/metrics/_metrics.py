@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from skdp.metrics._definition import ClassMetric, ErrorMetric, MetricDefinition
 from skdp.metrics._functions import score_function
-from skdp.metrics._noisy_errors import NoisyErrors
+from skdp.metrics._noisy_errors import NoisyDeviances, NoisyErrors
 from skdp.metrics._noisy_table import NoisyTable
 from skdp.metrics._reading import LOG_ODDS_BOUND
 
@@ -19,6 +19,8 @@ __all__ = [  # exported by skdp.metrics
     "dp_brier_score_loss",
     "dp_log_loss",
     "dp_mean_absolute_error",
+    "dp_mean_gamma_deviance",
+    "dp_mean_poisson_deviance",
     "dp_precision_score",
     "dp_r2_score",
     "dp_recall_score",
@@ -70,6 +72,28 @@ def _specificity(table: NoisyTable, level: float) -> Interval:
 
 def _precision(table: NoisyTable, level: float) -> Interval:
     return table.ratio(table.cells(1, 1), table.cells(predicted=1), level)
+
+
+def _of_deviance(deviance: str, title: str) -> tuple[ErrorMetric, ErrorMetric]:
+    return (
+        ErrorMetric(
+            f"{deviance}_deviance",
+            f"mean {title} deviance",
+            NoisyDeviances.mean,
+            function=f"mean_{deviance}_deviance",
+            scorer=f"neg_mean_{deviance}_deviance",
+            in_units=True,
+            deviance=deviance,
+        ),
+        ErrorMetric(
+            f"d2_{deviance}",
+            f"share of the {title} deviance of a constant that the model explains",
+            NoisyDeviances.d2,
+            limits=(-math.inf, 1.0),
+            deviance=deviance,
+            of_constant=True,
+        ),
+    )
 
 
 CLASSIFICATION = _by_name(
@@ -157,6 +181,8 @@ REGRESSION = _by_name(
         needs_range=True,
     ),
     ErrorMetric("coverage", "share of targets at or below the prediction", NoisyErrors.coverage),
+    *_of_deviance("poisson", "Poisson"),
+    *_of_deviance("gamma", "gamma"),
 )
 METRICS = {**CLASSIFICATION, **REGRESSION}
 
@@ -170,3 +196,5 @@ dp_average_precision_score = score_function(METRICS["average_precision"])
 dp_mean_absolute_error = score_function(METRICS["mae"])
 dp_root_mean_squared_error = score_function(METRICS["rmse"])
 dp_r2_score = score_function(METRICS["r2"])
+dp_mean_poisson_deviance = score_function(METRICS["poisson_deviance"])
+dp_mean_gamma_deviance = score_function(METRICS["gamma_deviance"])

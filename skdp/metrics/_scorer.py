@@ -11,7 +11,7 @@ from skdp._persons import check_given
 from skdp._scikit_learn.callers import check_splits
 from skdp._validation import shown
 from skdp.metrics._definition import ErrorMetric
-from skdp.metrics._error_kind import check_bounds, refuse_bounds
+from skdp.metrics._error_kind import kind_of_errors, refuse_bounds
 from skdp.metrics._evaluate import evaluate
 from skdp.metrics._kind import FEWEST, budget_of
 from skdp.metrics._metrics import METRICS
@@ -226,7 +226,7 @@ def dp_scorer(
     budget_of(FEWEST, epsilon, delta, adjacency, unit=unit_of(privacy_unit))
     metric = SCORERS[scoring]
     if isinstance(metric, ErrorMetric):
-        check_bounds(error_bound, target_bounds, (metric,))
+        kind_of_errors((metric,), error_bound, target_bounds)
     else:
         refuse_bounds(error_bound, target_bounds)
     return DPScorer(scoring, epsilon, delta, adjacency, error_bound, target_bounds, privacy_unit, random_state)

@@ -22,17 +22,27 @@ X, Y = np.linspace(-1, 1, N)[:, None], np.arange(N) % 2  # the canary is the las
 CANARY = MODEL.decision_function(X)[-1]
 
 
+class Ones:
+    """A regressor that predicts 1."""
+
+    def predict(self, X):
+        return np.ones(len(X))
+
+
 def attacked(noise, metrics, n_runs):
     """A lower bound on the epsilon of an evaluation, or on its mu with Gaussian noise, from what it publishes."""
-    scores = np.empty((2, n_runs))
+    scores, of_deviance = np.empty((2, n_runs)), "deviance" in metrics[0]
     budget = {"epsilon": EPSILONS[noise], "delta": DELTA, "adjacency": "replace_one", "noise": noise}
+    model, bound, labels = (Ones(), {"error_bound": 2.0}, 9 * Y) if of_deviance else (MODEL, {}, Y)
     with reproducible_noise(0):
         for run in range(n_runs):
             for present in (0, 1):
-                y = Y.copy()
-                y[-1] = present
-                table = evaluate(MODEL, X, y, metrics=metrics, **budget).table
-                if len(metrics) == 1:
+                y = labels.copy()
+                y[-1] = (9 if present else 1) if of_deviance else present
+                table = evaluate(model, X, y, metrics=metrics, **bound, **budget).table
+                if of_deviance:
+                    scores[present, run] = table.first[0] + table.second[0, 0] / 4
+                elif len(metrics) == 1:
                     scores[present, run] = table.mean
                 else:
                     place = min(int(np.searchsorted(table.edges, CANARY)), len(table.edges) - 1) - 1
@@ -52,7 +62,12 @@ def claimed(noise):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "noise, metrics, least",
-    [("laplace", ["accuracy"], 0.5), ("gaussian", ["accuracy"], 0.5), ("laplace", ["accuracy", "log_loss"], 0.15)],
+    [
+        ("laplace", ["accuracy"], 0.5),
+        ("gaussian", ["accuracy"], 0.5),
+        ("laplace", ["accuracy", "log_loss"], 0.15),
+        ("gaussian", ["poisson_deviance"], 0.5),
+    ],
 )
 def test_no_bound_is_above_the_claim_and_the_attack_has_teeth(noise, metrics, least):
     """A false alarm has a probability of 1e-4; the noise is that of a seed."""
@@ -60,11 +75,16 @@ def test_no_bound_is_above_the_claim_and_the_attack_has_teeth(noise, metrics, le
 
 
 @pytest.mark.parametrize(
-    "kind, noise", [(GridGaussian, "gaussian"), pytest.param(IntegerLaplace, "laplace", marks=pytest.mark.slow)]
+    "kind, noise, metric",
+    [
+        (GridGaussian, "gaussian", "accuracy"),
+        pytest.param(GridGaussian, "gaussian", "poisson_deviance", marks=pytest.mark.slow),
+        pytest.param(IntegerLaplace, "laplace", "accuracy", marks=pytest.mark.slow),
+    ],
 )
-def test_noise_that_is_too_small_is_caught(kind, noise, monkeypatch):
+def test_noise_that_is_too_small_is_caught(kind, noise, metric, monkeypatch):
     def smaller(cls, *, scale, honest=kind.calibrated.__func__, **more):
         return honest(cls, scale=scale / 2, **more)
 
     monkeypatch.setattr(kind, "calibrated", classmethod(smaller))
-    assert attacked(noise, ["accuracy"], 600) > claimed(noise)
+    assert attacked(noise, [metric], 600) > claimed(noise)

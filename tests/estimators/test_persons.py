@@ -16,6 +16,7 @@ from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401 - of HalvingGridSearchCV
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import d2_tweedie_score
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -437,6 +438,13 @@ def test_learned_schemas_count_persons():
     assert schema.privacy_report_.public["n_persons"] == N and "number of rows" in str(schema.privacy_report_)
 
 
+class Powers:
+    """A model of positive means."""
+
+    def predict(self, X):
+        return 4 * np.exp(np.asarray(X) @ [0.2, -0.5, 0.1])
+
+
 def test_an_evaluation_of_persons_is_of_a_random_row_of_a_random_person():
     model = of_persons("logistic")
     shares = 1 / SIZES[WHO]
@@ -449,6 +457,11 @@ def test_an_evaluation_of_persons_is_of_a_random_row_of_a_random_person():
     with pytest.warns(skdp.NotPrivateWarning):
         errors = evaluate(numbers, X, NUMBERS, metrics=["mae"], epsilon=np.inf, persons=WHO, error_bound=4.0)
     assert errors["mae"].value == pytest.approx(np.average(abs(numbers.predict(X) - NUMBERS), weights=shares), abs=2e-3)
+    counts = np.round(4 * (NUMBERS + 1))
+    with pytest.warns(skdp.NotPrivateWarning):
+        deviances = evaluate(Powers(), X, counts, metrics=["d2_poisson"], epsilon=np.inf, persons=WHO, error_bound=1e4)
+    expected = d2_tweedie_score(counts, Powers().predict(X), power=1, sample_weight=shares)
+    assert deviances["d2_poisson"].value == pytest.approx(expected, rel=1e-5)
     planned = plan_evaluation(N, privacy_unit="person")
     assert planned.public["n_persons"] == N and "of persons" in planned.guarantee
 

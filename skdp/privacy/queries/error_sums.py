@@ -1,6 +1,7 @@
-"""Sum powers of the errors and the targets of a regression, from which its metrics follow."""
+"""Sum powers of the errors and the targets of a regression, or moments of some numbers, from which its metrics follow."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.queries._base import SumQuery
 
-__all__ = ["ErrorSums"]
+__all__ = ["ErrorSums", "MomentSums"]
 
 # Weights and centres of the summands, in the order of `ErrorSums`: those of the errors, then those that need the target. Powers
 # that only variances need have the weight 1/2, which costs less noise in the others. Centres are the middles of the ranges.
@@ -68,3 +69,51 @@ class ErrorSums(SumQuery):
         squares, targets = e**2, u**2
         powers = [e, squares, squares**2, sign, u, targets, targets**2, squares * targets, u**3, squares * u]
         return (np.stack(powers[: self.size]) - CENTRES[: self.size, None]) * WEIGHTS[: self.size, None]
+
+
+@dataclass(frozen=True)
+class MomentSums(SumQuery):
+    r"""Sum some numbers of each record in [0, 1], and their products in pairs.
+
+    The numbers x are functions of a scored record, clipped to [0, 1]; nan counts as 0. A record adds :math:`x_j - 1/2` for each
+    of the k numbers, then :math:`(x_i x_j - 1/2) / 2` for each pair i <= j.
+
+    Parameters
+    ----------
+    numbers : callable
+        Maps scores and targets of records to their numbers, of shape (n_numbers, n_samples), each from its record alone.
+    n_numbers : int
+        k.
+    """
+
+    numbers: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    n_numbers: int
+
+    @property
+    def clip_norm(self) -> float:
+        r"""Bound on the norm of one record's contribution, :math:`\sqrt{k (k + 9) / 32}`."""
+        return math.sqrt(self.n_numbers * (self.n_numbers + 9) / 32)
+
+    @property
+    def size(self) -> int:
+        """Number of sums, ``k (k + 3) / 2``."""
+        return self.n_numbers * (self.n_numbers + 3) // 2
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return c under ``zero_out`` and 2c under ``replace_one``, c being the clip norm.
+
+        Proof. Shared records contribute the same and cancel. By clipping, numbers and products are in [0, 1], and at most 1/2
+        from 1/2. The squares of the k first contributions are at most 1/4, those of the :math:`k (k + 1) / 2` others at most
+        1/16, whose sum is :math:`k/4 + k (k + 1) / 32 = k (k + 9) / 32`. So a contribution has a norm of at most c, a null record
+        adds nothing, and two are at most 2c apart. Records with all numbers 0 and all numbers 1 attain both: they are opposite.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def partial(self, rows: ScoredRecords) -> np.ndarray:
+        """Return the un-noised sums, without null records."""
+        return rows.term_sum(self._terms)
+
+    def _terms(self, records: ScoredRecords) -> np.ndarray:
+        x = np.clip(np.nan_to_num(self.numbers(records.scores, records.targets)), 0.0, 1.0)
+        first, second = np.triu_indices(self.n_numbers)
+        return np.concatenate([x - 0.5, (x[first] * x[second] - 0.5) / 2])

@@ -37,6 +37,7 @@ OF_SCORES = {
     queries.ScoreTree,
     queries.ErrorSums,
     queries.LossSums,
+    queries.MomentSums,
 }  # evaluations have their records in memory
 IN_MEMORY = {queries.TotalWeight}  # tables in partitions have no sample weights
 STORAGES = {"dense": np.asarray, "float32": np.float32, "csr": sparse.csr_array}

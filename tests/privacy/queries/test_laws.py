@@ -56,6 +56,7 @@ from skdp.privacy.queries import (
     Meat,
     Minimum,
     Moments,
+    MomentSums,
     NewtonDirection,
     PrimalDifference,
     PrimalGradient,
@@ -335,6 +336,15 @@ def losses(q, scores, y, group):
     return np.array([z, math.floor(z**2 / (4 * q.steps)) - q.steps // 8])[: q.size]
 
 
+def score_and_target(scores, targets):
+    return np.stack([scores, targets])
+
+
+def moments(q, scores, y, group):
+    x = [min(max(np.nan_to_num(number), 0.0), 1.0) for number in (scores, y)]
+    return np.array([x[0] - 0.5, x[1] - 0.5, *((a * b - 0.5) / 2 for a, b in ((x[0], x[0]), x, (x[1], x[1])))])
+
+
 def saddle(q, x, y, *points):
     """Return the explicit gradients of one record at some points: of the primal, then of the dual side."""
     at = [q.saddle.at(q.saddle.read(Batch(row(x)[None], np.array([y]))), *point) for point in points or [(q.primal, q.dual)]]
@@ -579,6 +589,7 @@ CASES = [
     Case(ScoreTree(None, (-50, 1, 50)), Scored(), of_log_odds, lambda q, t: (t.reshape(2, 4) @ tree(4).T).ravel()),
     Case(ErrorSums(0.7, True), Scored(of_errors=True), errors, reached=(0.98, 0.85)),
     Case(ErrorSums(0.7, False), Scored(of_errors=True), lambda q, *record: errors(q, *record)[:4], reached=(NEAR, 0.85)),
+    Case(MomentSums(score_and_target, 2), Scored(), moments),
     Case(LossSums(score_itself, 64, squared=True), Scored(), losses, reached=(NEAR, 0.99)),
     Case(LossSums(score_itself, 1), Scored(), losses),
     Case(
