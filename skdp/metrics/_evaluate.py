@@ -99,6 +99,7 @@ def evaluate(
         Of these, {of_event} concern the second class, or ``event_`` of a model of skdp.
         Of more than two classes, {of_several} only; `ConfusionMatrixDisplay` shows the matrix that was released.
         Of a regressor, out of {of_errors}; "coverage" is the share of targets at or below the prediction.
+        Metrics of deviances, of counts or of positive amounts, are not in one evaluation with those of absolute errors.
         None means {default_of_classes}, or {default_of_errors}, and {with_range} if ``target_bounds`` are given.
     epsilon, delta : float
         Budget of the evaluation. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``. Laplace noise spends no delta, and is
@@ -108,7 +109,8 @@ def evaluate(
     level : float, default=0.95
         Coverage of the confidence intervals.
     error_bound : float or None, default=None
-        Of a regressor: absolute errors beyond this public number count as this number. None finds a bound within the budget.
+        Of a regressor: absolute errors, or deviances, beyond this public number count as this number. None finds a bound within
+        the budget.
     target_bounds : tuple of float or None, default=None
         Of a regressor: public range of the targets, to which they are clipped. Needed for {with_range}.
     groups : array-like of shape (n_samples,) or None, default=None
@@ -162,7 +164,12 @@ def evaluate(
     is in one cell.
 
     Of a regressor, 15 % of the squared Gaussian-DP parameter count the errors in 130 ranges, from which the bound follows
-    (`skdp.privacy.queries.TargetHistogram`). The other release is `skdp.privacy.queries.ErrorSums`.
+    (`skdp.privacy.queries.TargetHistogram`). The other release is `skdp.privacy.queries.ErrorSums`. For deviances it is
+    `skdp.privacy.queries.MomentSums`, of the deviance of each record alone, or also of the deviance from a constant and of the
+    target. Then the first release counts the targets, from which their range and the constant follow, and the bound of the
+    deviances is that of the target that is furthest from the constant. Without ``target_bounds``, targets are those up to 4e9.
+    A prediction that is not positive counts as one just above 0, a negative count as 0, and an amount of 0 or less has the
+    largest deviance that counts: none of them is an error, which would tell of a record.
 
     With groups, the last release has numbers by group and class. A record is in one group, so the norm is the same.
     Counts of all records are sums over the groups, whose noise grows with the root of the number of groups. Sizes of groups are
@@ -180,7 +187,9 @@ def evaluate(
 
     Metrics of a regressor are those of the clipped errors; their bound is ``found.table.error_bound``. MAE and RMSE have
     intervals by normal theory, :math:`R^2` has Fieller's. MAE and RMSE are "not determined" where an interval is wider than half
-    the bound.
+    the bound. The same holds for mean deviances, and for :math:`D^2`, the share of the deviance of a constant that the model
+    explains. It is scikit-learn's ``d2_tweedie_score`` but for the bounds: the constant is the mean of the targets that are
+    clipped to the range that was found.
 
     Examples
     --------

@@ -159,7 +159,7 @@ def _of_errors(metric: ErrorMetric) -> Callable[..., Metric]:
         y_true : array-like of shape (n_samples,)
             Targets of the test records.
         y_pred : array-like of shape (n_samples,)
-            Predictions of a public model. One that is not finite has the largest error that counts.
+            Predictions of a public model. One that is not finite has the largest error, or deviance, that counts.
         epsilon, delta : float
             Budget of this call. None as ``delta`` means ``max(1 / n_samples**2, 1e-11)``.
         adjacency : {"replace_one", "zero_out"}, default="replace_one"
@@ -167,7 +167,7 @@ def _of_errors(metric: ErrorMetric) -> Callable[..., Metric]:
         level : float, default=0.95
             Coverage of the confidence interval.
         error_bound : float or None, default=None
-            Absolute errors beyond this public number count as this number. None finds a bound within the budget.
+            Absolute errors, or deviances, beyond this public number count as this number. None finds a bound within the budget.
         target_bounds : tuple of float or None, default=None
             Public range of the targets, to which they are clipped. R2 needs it.
         random_state : int, Generator, RandomState or None, default=None
@@ -195,9 +195,9 @@ def _of_errors(metric: ErrorMetric) -> Callable[..., Metric]:
         >>> import numpy as np
         >>> from skdp.metrics import {name}
         >>> rng = np.random.default_rng(0)
-        >>> prediction = rng.uniform(-1, 1, 20_000)
-        >>> y = np.clip(prediction + 0.1 * rng.normal(size=20_000), -1, 1)
-        >>> found = {name}(y, prediction, epsilon=1.0, target_bounds=(-1, 1))
+        >>> prediction = rng.uniform(1, 5, 20_000)
+        >>> y = np.clip(prediction + rng.normal(size=20_000), 0.5, 6)
+        >>> found = {name}(y, prediction, epsilon=1.0, target_bounds=(0.5, 6))
         >>> bool(found.low < float(found) < found.high)
         True
         """

@@ -172,7 +172,8 @@ def dp_scorer(
     adjacency : {"replace_one", "zero_out"}, default="replace_one"
         Which tables of records are neighbours.
     error_bound : float or None, default=None
-        Absolute errors of a regressor beyond this public number count as this number. None finds a bound within the budget.
+        Absolute errors, or deviances, of a regressor beyond this public number count as this number. None finds a bound within
+        the budget.
     target_bounds : tuple of float or None, default=None
         Public range of the targets of a regressor, to which they are clipped. "r2" needs it.
     privacy_unit : {"record", "person"}, default="record"

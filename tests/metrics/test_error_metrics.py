@@ -1,6 +1,7 @@
 """Private evaluation of regressors: metrics from noisy sums of errors, intervals, the learned bound, and what is refused."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -353,7 +354,7 @@ def released(plan, X, y, rng):
     "kind, scale, adjacency", (("poisson", 0.1, "zero_out"), ("poisson", 50.0, "replace_one"), ("gamma", 50.0, "zero_out"))
 )
 def test_intervals_of_deviances_cover_noise_and_sampling(kind, scale, adjacency):
-    metrics, whole = [REGRESSION[name] for name in OF_DEVIANCE[kind]], amounts(kind, 400_000, 10**6, scale)
+    metrics, whole = [REGRESSION[name] for name in OF_DEVIANCE[kind]], amounts(kind, 200_000, 10**6, scale)
     moments, (rng, covered, known) = kind_of_errors(metrics, None, None), (np.random.default_rng(0), np.zeros(2), {})
     plan = moments.plan(3000, Budget.from_parameters(1.0, None, adjacency, 3000), "gaussian")
     for seed in range(100):
@@ -445,3 +446,37 @@ def test_a_constant_count_has_no_d2():
     with reproducible_noise(0):
         found = evaluate(Column(), np.ones((500, 1)), np.zeros(500), metrics="d2_poisson", epsilon=3.0)
     assert math.isnan(found["d2_poisson"].value)
+
+
+@pytest.mark.parametrize("kind", OF_DEVIANCE)
+def test_slopes_and_curvatures_of_a_constant_are_derivatives(kind):
+    constant, step = Constant(kind, 0.5, 4.5, 1.5), 1e-4
+    for place in (0.1, 0.25, 0.7):
+        before, after = (constant.below(place + sign * step)[0] for sign in (-1, 1))
+        assert constant.below(place)[1] == pytest.approx((after - before) / (2 * step), abs=1e-6)
+    bends = constant.below(0.25 - step)[0] + constant.below(0.25 + step)[0]  # 1.5 is at the place 1/4
+    assert constant.below(0.25)[2] == pytest.approx(bends / (2 * step**2), rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.privacy.NotPrivateWarning")
+def test_amounts_beyond_all_ranges_have_a_d2_in_given_bounds():
+    X, y = amounts("gamma", 500, scale=1e12)
+    found = evaluate(Column(), X, y, metrics="d2_gamma", epsilon=math.inf, target_bounds=(1e10, 1e14), error_bound=100.0)
+    assert found["d2_gamma"].value == pytest.approx(d2_tweedie_score(np.clip(y, 1e10, 1e14), X[:, 0], power=2))
+
+
+@pytest.mark.parametrize("kind", OF_DEVIANCE)
+def test_noise_in_the_mean_of_the_targets_does_not_lower_the_deviance_of_a_constant(kind):
+    """On average: that of the mean is the least one."""
+    X, y = amounts(kind, 5000)
+    moments, constant = DevianceMoments(None, None, kind, True), Constant(kind, 0.01, 20.0, y.mean())
+    exact = NoisyDeviances.from_sums(
+        moments._moments(9.0, constant).evaluate(moments.records(y, X[:, 0])), 0.0, 9.0, constant, y.size
+    )
+
+    def spread(shift):
+        table = replace(exact, first=exact.first + shift * np.eye(3)[2], noise=abs(shift))
+        return 1 / (1 - table.d2(0.95)[0])
+
+    correction = constant.below(float(exact.first[2]) + 0.005)[0] / exact.first[0] * constant.bound / 9.0
+    assert abs((spread(0.005) + spread(-0.005)) / 2 - spread(0.0)) < 0.2 * correction
