@@ -143,9 +143,7 @@ class NoisyErrors:
 
     def _interval(self, place: int, variance: float, level: float) -> tuple[float, float, float]:
         """Return a mean with its interval by normal theory."""
-        mean, half = float(self.means[place]), float(ndtri((1 + level) / 2))
-        half *= math.sqrt(max(variance, 0.0) / self.n_samples + float(self.noise[place]) ** 2)
-        return max(mean, 0.0), mean - half, mean + half
+        return normal_interval(float(self.means[place]), variance / self.n_samples, float(self.noise[place]), level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,9 +197,9 @@ class NoisyDeviances:
         tuple of float
             Estimate, lower and upper end.
         """
-        value, half = float(self.first[0]), float(ndtri((1 + level) / 2))
-        half *= math.sqrt(max(float(self.second[0, 0]) - value**2, 0.0) / self.n_samples + self.noise**2)
-        return self.error_bound * max(value, 0.0), self.error_bound * (value - half), self.error_bound * (value + half)
+        value = float(self.first[0])
+        found = normal_interval(value, (float(self.second[0, 0]) - value**2) / self.n_samples, self.noise, level)
+        return self.error_bound * found[0], self.error_bound * found[1], self.error_bound * found[2]
 
     def d2(self, level: float) -> tuple[float, float, float]:
         """Return the explained share of the deviance, with Fieller's confidence interval.
@@ -230,6 +228,12 @@ class NoisyDeviances:
         noises = float(top @ top) * noise**2, float(bottom @ bottom) * noise**2
         rho, low, high = fieller(float(top @ self.first), spread, sampling, noises, level)
         return 1 - rho, 1 - high, 1 - low
+
+
+def normal_interval(mean: float, sampling: float, noise: float, level: float) -> tuple[float, float, float]:
+    """Return a non-negative mean with its interval by normal theory, from its variance by sampling and its noise."""
+    half = float(ndtri((1 + level) / 2)) * math.sqrt(max(sampling, 0.0) + noise**2)
+    return max(mean, 0.0), mean - half, mean + half
 
 
 def fieller(
