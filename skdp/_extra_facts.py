@@ -42,6 +42,11 @@ class ExtraFacts:
     blocks: tuple[slice, ...] = ()
 
     @property
+    def of_front(self) -> float:
+        """Part of the squared Gaussian-DP parameter that ``front`` gets."""
+        return 0.0 if self.front is None else 1 - self.share
+
+    @property
     def n_columns(self) -> int | None:
         """Number of columns of the table as the estimator was given it; None where rows behind the oracle have as many."""
         return None

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._extra_facts import ExtraFacts
 from skdp.estimators._foreign_classes import SKDP_CLASSES
 from skdp.minimax import GroupDROSaddle
 from skdp.privacy.accounting.noise_calibration import calibrate
@@ -124,7 +125,14 @@ def with_others(problem: Problem, schedule: Schedule, solver: Solver) -> Schedul
     """Return the solver's schedule with the releases of the estimator before and after it, if there are any."""
     if problem.max_sample_weight is not None:
         return _after_total(problem, schedule)
-    front, back, share = problem.extra.front, problem.extra.back, problem.extra.share
+    for extra in (problem.extra, problem.around):
+        schedule = _with(extra, schedule, solver)
+    return schedule
+
+
+def _with(extra: ExtraFacts, schedule: Schedule, solver: Solver) -> Schedule:
+    """Return a schedule with the releases of an estimator before and after it."""
+    front, back = extra.front, extra.back
     if front is None and back is None:
         return schedule
     if not schedule.full_gaussian:
@@ -134,11 +142,12 @@ def with_others(problem: Problem, schedule: Schedule, solver: Solver) -> Schedul
             f"{first} {'after' if front is None else 'before'} them; expected a solver of full-data Gaussian releases, as 'auto' "
             "chooses."
         )
-    if front is not None and back is not None:  # one share cannot state two divisions
+    of_back = 1 - extra.share - extra.of_front
+    if back is not None and of_back <= 0:  # one share cannot state two divisions
         raise PrivacyAccountingError("Releases before and after the solver share its budget; expected either, not both.")
     if back is not None:
-        schedule = schedule.followed_by(back, 1 - share)
-    return schedule if front is None else schedule.preceded_by(front, 1 - share)
+        schedule = schedule.followed_by(back, of_back / (1 - extra.of_front))
+    return schedule if front is None else schedule.preceded_by(front, extra.of_front)
 
 
 def _after_total(problem: Problem, schedule: Schedule) -> Schedule:

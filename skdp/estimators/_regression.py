@@ -139,6 +139,7 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
         privacy_unit: str = "record",
         solver: "str | Solver" = "auto",
         target_bounds: tuple[float, float] | None = None,
+        link: str = "identity",
         alpha: float | None = None,
         l1_ratio: float = 0.0,
         schema: Any = None,
@@ -158,6 +159,7 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
         self.privacy_unit = privacy_unit
         self.solver = solver
         self.target_bounds = target_bounds
+        self.link = link
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.schema = schema

@@ -10,19 +10,33 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Facts, SeveralTargets, TargetReader, number_of_targets, quoting_no_data
+from skdp._extra_facts import NO_EXTRA
 from skdp._progress import with_callbacks
 from skdp._table_types import is_lazy
 from skdp._validation import LARGEST, SMALLEST, check_bounds, check_option, check_scale, shown
 from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._base import DPEstimator
+from skdp.estimators._link import (
+    LEAST_MEAN,
+    LEAST_SIGNAL,
+    LINKS,
+    OF_TARGETS,
+    BentLine,
+    Linking,
+    LogCalibration,
+    LogLink,
+    share_of_fit,
+)
 from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
 from skdp.estimators._task import Task
 from skdp.estimators._two_stages import LOSSES_OF_A_UNIT, learning_of
 from skdp.losses import Absolute, Cauchy, EpsilonInsensitive, Huber, Squared, SquaredDistance, Tukey, Welsch
+from skdp.privacy.budget import Budget
 from skdp.privacy.errors import silent, warn
+from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Loss
-from skdp.solvers import Problem, SolverResult
+from skdp.solvers import Problem, SolverResult, signal_to_noise
 
 # Norm of a row divided by data_norm up to which predictions follow the line if y has no public range. The fit scales rows to this
 # norm; a larger value lets predictions for longer rows go farther.
@@ -42,6 +56,7 @@ class RegressionTask(Task):
 
     target_bounds: Any
 
+    link: Any = "identity"
     loss: Any = "squared"
     threshold: Any = None
     losses: ClassVar[tuple[str, ...]] = ("squared",)
@@ -50,6 +65,9 @@ class RegressionTask(Task):
     def check_parameters(self) -> None:
         super().check_parameters()
         check_option("loss", self.loss, sorted(self.losses))
+        check_option("link", self.link, LINKS)
+        if self.linked:
+            self._check_link()
         if self.threshold is not None:
             check_scale("threshold", self.threshold)
         given = self.given_bounds()
@@ -69,12 +87,43 @@ class RegressionTask(Task):
             self._warn_of_short_threshold()
 
     @property
+    def linked(self) -> bool:
+        """Whether the model is one of the logarithm of the mean, where the signal suffices."""
+        return self.link != "identity"
+
+    def _check_link(self) -> None:
+        """Raise ValueError for what does not go with a log link."""
+        why = f"link={shown(self.link)}"
+        reasons = {
+            "inference=True": (self.inference, "the coefficients are those of a fitted logarithm, which has no tests"),
+            "max_sample_weight": (self.max_sample_weight is not None, "its releases count records without weights"),
+            "several targets": (bool(self._bounds_of_each(self.target_bounds)), "one target is calibrated"),
+            "delta=0": (self.delta == 0, "its releases have Gaussian noise"),
+            "fit_intercept=False": (not self.fit_intercept, "the level is an intercept"),
+            "knots='private'": (getattr(self, "knots", None) == "private", "two first releases would divide the budget"),
+        }
+        for what, (given, reason) in reasons.items():
+            if given:
+                raise ValueError(f"{why} with {what}: {reason}; expected link='identity', or a fit without it.")
+        bounds = self._bounds()
+        if self.target_bounds is not None and (bounds[0] < 0 or (self.link == "log_count" and bounds[1] < 1)):
+            least = "high at least 1" if self.link == "log_count" else "high positive"
+            raise ValueError(
+                f"{why} with target_bounds={shown(self.target_bounds)}; expected (low, high), low not negative, {least}."
+            )
+
+    @property
     def _automatic(self) -> bool:
         """Whether public facts choose the solver."""
         return isinstance(self.solver, str) and self.solver == "auto"
 
     def _warn_without_bounds(self) -> None:
         """Warn about what the fit assumes about y if no range is given."""
+        if self.linked:
+            raise ValueError(
+                f"link={shown(self.link)} without target_bounds; expected target_bounds=(0, high) from public knowledge, or a "
+                "data frame whose columns, and y with them, are learned."
+            )
         if self.loss == "squared":
             warn(
                 f"target_bounds is not given: y is taken to lie in {list(USUAL_RANGE)}, and what lies outside to be at the "
@@ -108,6 +157,8 @@ class RegressionTask(Task):
         if n_pairs and is_lazy(X):
             raise ValueError("target_bounds for several targets, and a table in partitions; expected a table in memory.")
         n_targets = number_of_targets(y) if self.user_model._task_class.takes_several else None
+        if n_targets is not None and self.linked:
+            raise ValueError(f"link={shown(self.link)} takes one target, a vector y; for several, expected link='identity'.")
         if n_pairs and n_targets != n_pairs:
             raise ValueError(f"target_bounds has {n_pairs} pairs; expected a y with as many columns, or one pair (low, high).")
         if n_targets is None:
@@ -137,7 +188,11 @@ class RegressionTask(Task):
         given = self.given_bounds()
         if given is None:
             return USUAL_RANGE if self.loss == "squared" else None
-        return self._checked_bounds(given)
+        bounds = self._checked_bounds(given)
+        if self.linked and self.target_bounds is None:  # a learned range, which noise may put anywhere
+            high = max(bounds[1], -bounds[0])
+            return max(bounds[0], 0.0) if bounds[1] > 0 else 0.0, max(high, 1.0) if self.link == "log_count" else high
+        return bounds
 
     def given_bounds(self) -> Any:
         """Return the range of y that the user gave, perhaps in the schema, or None."""
@@ -190,11 +245,52 @@ class RegressionTask(Task):
         loss = self._loss() if n_targets is None else SquaredDistance(n_targets)
         if n_targets is not None and self.inference:
             raise ValueError("inference=True takes one target, a vector y; for several, expected inference=False.")
-        return self._problem(facts.n_samples, facts.n_features, loss, target_bound=bound)
+        signal, around = signal_to_noise(self.known_budget(facts.n_samples), facts.n_samples), NO_EXTRA
+        if self.linked and signal >= LEAST_SIGNAL:
+            around = LogLink.planned(self.link, signal, self._bounds(), self.units())
+        return self._problem(facts.n_samples, facts.n_features, loss, target_bound=bound, around=around)
+
+    def signal(self, budget: Budget, n_samples: int) -> float:
+        signal = super().signal(budget, n_samples)
+        return signal * math.sqrt(share_of_fit(signal)) if self.linked else signal
+
+    def answered(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
+        if plan.problem.around is NO_EXTRA:
+            return super().answered(plan, oracle, rng)
+        linking = Linking(plan, oracle)
+        linking.map_targets()
+        return linking.calibrated(super().answered(plan, oracle, rng))
 
     def described(self, plan: Plan) -> dict[str, Any]:
         several = {"n_targets": plan.problem.loss.n_outputs} if isinstance(plan.problem.loss, SquaredDistance) else {}
-        return {**super().described(plan), **several}
+        return {**super().described(plan), **several, **self._described_link(plan)}
+
+    def _described_link(self, plan: Plan) -> dict[str, str]:
+        """Return how predictions follow from scores, for the report; nothing for the identity link that is asked for."""
+        if not self.linked:
+            return {}
+        if plan.problem.around is not NO_EXTRA:
+            after = 1 - OF_TARGETS - plan.problem.around.share
+            return {"link": f"{self.link}, with {OF_TARGETS:.0%} of the squared budget before the fit and {after:.0%} after it"}
+        signal = signal_to_noise(plan.problem.budget, plan.problem.n_samples)
+        records = float(f"{plan.problem.n_samples * LEAST_SIGNAL / signal:.2g}")
+        return {
+            "link": f"identity, because the signal-to-noise ratio is {signal:.3g}, and a log link needs {LEAST_SIGNAL:g}: about "
+            f"{records:,.0f} records at this epsilon"
+        }
+
+    def fitted(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        if not self.linked:
+            return super().fitted(plan, result, facts)
+        around, bounds = result.around, self._bounds()
+        if isinstance(around, LogLink) and around.targets is not None and around.calibration is not None:
+            model = self.replaced(link="identity", target_bounds=around.targets.ends).model(plan, result, facts)
+            return {**around.calibration.scaled(model), "target_bounds_": bounds, "link_": self.link}
+        centre, unit = self.units()
+        known = None if result.moments is None else result.moments.target
+        mean = centre + unit * float(np.ravel(self.coefficients(plan, result.coef)[1])[0] if known is None else known)
+        mean = min(max(mean, LEAST_MEAN * bounds[1]), bounds[1])
+        return {**self.model(plan, result, facts), "link_": "identity", "calibration_": BentLine(mean)}
 
     def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         bounds = self._bounds()
@@ -308,7 +404,12 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return raw_predictions(rows, self.coef_.T, self.intercept_)
 
     def _in_bounds(self, predictions: np.ndarray) -> np.ndarray:
-        return predictions if self.target_bounds_ is None else np.clip(predictions, *np.transpose(self.target_bounds_))
+        """Return the means for raw predictions, within the range of y."""
+        calibration, bounds = getattr(self, "calibration_", None), self.target_bounds_
+        if isinstance(calibration, LogCalibration):
+            return np.clip(calibration.means(predictions), *bounds)
+        predictions = predictions if bounds is None else np.clip(predictions, *np.transpose(bounds))
+        return predictions if calibration is None else calibration.means(predictions)
 
 
 def _checked_pair(place: int, pair: Any) -> Any:

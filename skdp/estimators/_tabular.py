@@ -38,7 +38,6 @@ from skdp.preprocessing._frame_facts import leaves_to_learn
 from skdp.privacy.budget import FEWEST_BY_DEFAULT, Budget
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.report.statement import PrivacyReport
-from skdp.solvers import signal_to_noise
 
 # Signal-to-noise ratio, mu n over the sensitivity, below which a classifier is linear. Between 1000 and 1500 the additive model
 # was .008 above the linear one on spambase; between 500 and 1000 it was .006 above on adult, .002 above on spambase and .007 to
@@ -46,7 +45,7 @@ from skdp.solvers import signal_to_noise
 LEAST_OF_CURVES = 1000.0
 SHARED = frozenset(  # what a fitted estimator has of the one that was chosen
     "n_features_in_ feature_names_in_ classes_ event_ target_bounds_ n_iter_ privacy_spent_ schema_ learnt_ privacy_report_ "
-    "prepared_features_".split()
+    "prepared_features_ link_ calibration_".split()
 )
 
 
@@ -108,7 +107,7 @@ class TabularModel(ColumnModel):
         # fewer records are refused by the chosen estimator, whichever it is
         n_samples = n_samples if n_samples >= 2 else FEWEST_BY_DEFAULT
         task = self._task()
-        signal = signal_to_noise(task.known_budget(n_samples) if budget is None else budget, n_samples)
+        signal = task.signal(task.known_budget(n_samples) if budget is None else budget, n_samples)
         if task.rule(signal, n_columns) is not None:
             kind, why = self._boosted, "enough for trees"
         elif signal >= LEAST_OF_CURVES:
@@ -348,6 +347,7 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
         adjacency: str = "replace_one",
         privacy_unit: str = "record",
         target_bounds: tuple[float, float] | None = None,
+        link: str = "identity",
         schema: Any = None,
         feature_bounds: Any = None,
         random_state: Any = None,
@@ -358,6 +358,7 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
         self.adjacency = adjacency
         self.privacy_unit = privacy_unit
         self.target_bounds = target_bounds
+        self.link = link
         self.schema = schema
         self.feature_bounds = feature_bounds
         self.random_state = random_state

@@ -1,6 +1,7 @@
 """Define the task of a fit: the parameters of an estimator, resolved once, and what follows from them and from public facts."""
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -40,14 +41,14 @@ from skdp.losses import SquaredDistance
 from skdp.preprocessing import Schema
 from skdp.preprocessing._parts import Shares, hardly_seen_in_words
 from skdp.preprocessing._pipeline import prepared_names
-from skdp.privacy.budget import Budget
+from skdp.privacy.budget import Budget, default_delta
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.errors import TableWarning, warn
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Loss, TotalWeight
 from skdp.privacy.report.statement import PrivacyReport
-from skdp.solvers import SOLVERS, Problem, Solver, SolverResult
+from skdp.solvers import SOLVERS, Problem, Solver, SolverResult, signal_to_noise
 
 READ = "the shape of the given table, and nothing else of it"
 # Largest ratio of a learned limit to the end of its core. Noise puts limits 4 cores away for a tail that it hides: rows are long
@@ -262,11 +263,15 @@ class Task(ABC):
         del rows  # the oracle may replace them
         progress.begin()
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging iterate is refused by the oracle
-            result = self.solved(plan, oracle, rng)
+            result = self.answered(plan, oracle, rng)
         oracle.finish()
         if np.shape(result.coef) != plan.problem.shape or not np.isfinite(result.coef).all():
             raise ValueError(f"{plan.solver!r} returned no finite array of shape {plan.problem.shape}: the iteration diverged.")
         return result
+
+    def answered(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
+        """Make all releases of the plan; subclasses add those that come before and after all others."""
+        return self.solved(plan, oracle, rng)
 
     def solved(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
         """Run the solver and return its result; subclasses add releases that come before it."""
@@ -280,12 +285,12 @@ class Task(ABC):
     def attributes(self, fit: PlannedFit, result: SolverResult, given: tuple[Any, Any]) -> dict[str, Any]:
         """Return all attributes of the fitted estimator, and pass them to the callbacks."""
         result, hardly_seen = self.supported(fit.plan, result, fit.facts)
-        attributes = {**fit.attributes, **hardly_seen, **self.model(fit.plan, result, fit.facts)}
+        attributes = {**fit.attributes, **hardly_seen, **self.fitted(fit.plan, result, fit.facts)}
         attributes |= {} if result.n_iter is None else {"n_iter_": result.n_iter}
         told = [hardly_seen_in_words(attributes.get("hardly_seen_", {})), self.unknown(fit.plan, result, fit.facts)]
-        if named := ". ".join(filter(None, told)):
-            learned = {**(fit.statement.learned or {}), "hardly_seen": named}
-            attributes["privacy_report_"] = replace(fit.statement, learned=learned)
+        named = {"hardly_seen": ". ".join(filter(None, told)), "calibration": str(attributes.get("calibration_", ""))}
+        if learned := {name: text for name, text in named.items() if text}:
+            attributes["privacy_report_"] = replace(fit.statement, learned={**(fit.statement.learned or {}), **learned})
         fit.progress.end(self.user_model._attributes_for(self.estimator, attributes), given)
         return attributes
 
@@ -328,6 +333,17 @@ class Task(ABC):
         if inputs.get("sample_weight"):
             read_weights(inputs["sample_weight"][0], self.max_sample_weight, n_samples)
 
+    def known_budget(self, n_samples: int) -> Budget:
+        """Return the budget without warnings, which the plan gives; delta = 0 is replaced by the default delta."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            budget = self.budget(n_samples)
+            return budget if budget.delta else replace(budget, delta=default_delta(n_samples))
+
+    def signal(self, budget: Budget, n_samples: int) -> float:
+        """Return the signal-to-noise ratio of what is left of a budget for all but the releases around."""
+        return signal_to_noise(budget, n_samples)
+
     @abstractmethod
     def target_reader(self) -> LabelReader | TargetReader:
         """Return a function that checks y, and X as a table of numbers; it holds public facts only, and can be pickled."""
@@ -339,6 +355,10 @@ class Task(ABC):
     @abstractmethod
     def problem_of(self, facts: Facts) -> Problem:
         """Return the problem for the solver, from public facts."""
+
+    def fitted(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
+        """Return the attributes of the fitted model, with what releases after all others change."""
+        return self.model(plan, result, facts)
 
     @abstractmethod
     def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:

@@ -141,6 +141,19 @@ class Oracle:
             raise DivergedError("Rows are mapped by a matrix with a number that is not finite; expected finite numbers.")
         self._replace_rows("The map of rows", lambda rows: rows.mapped(matrix))
 
+    def map_targets(self, function: Callable[[np.ndarray, np.ndarray | None], np.ndarray]) -> None:
+        """Replace every target by a function of itself and of the exposure of its record, for all further queries; no release.
+
+        *Proof that it costs nothing.* The new target of a record depends on its own record, on public facts and on earlier
+        releases, and is clipped to [-1, 1]. The proof of `map_rows` holds: sensitivities do not depend on what targets are.
+
+        Parameters
+        ----------
+        function : callable
+            Maps arrays of targets and of exposures (None without them) record by record; from earlier releases and public facts.
+        """
+        self._replace_rows("The map of targets", lambda rows: rows.retargeted(function))
+
     def bin_rows(self, bins_of: Callable[[Any], np.ndarray], coef: np.ndarray) -> None:
         """Replace every row by the bins of its cells and by a score, its raw prediction, for all further queries; no release.
 

@@ -77,6 +77,8 @@ class Problem:
         Upper bound on the number of nonzero entries of a row, if it is public; it sets the cost of a pass over a sparse table.
     extra : ExtraFacts, default=NO_EXTRA
         Public facts of one kind of fit.
+    around : ExtraFacts, default=NO_EXTRA
+        The releases before and after all others, such as those of a link.
     """
 
     n_samples: int
@@ -96,6 +98,7 @@ class Problem:
     n_records: int | None = None
     n_stored: int | None = None
     extra: ExtraFacts = NO_EXTRA
+    around: ExtraFacts = NO_EXTRA
 
     @property
     def offers(self) -> frozenset[str]:
@@ -175,7 +178,8 @@ class Problem:
         mu is the Gaussian-DP parameter of the budget that a release before the solver leaves; k is 2 under ``replace_one`` and 1
         under ``zero_out``.
         """
-        return signal_to_noise(self.budget, self.n_samples) * math.sqrt(self.extra.share * (1 - self.total_share))
+        share = self.around.share * self.extra.share * (1 - self.total_share)
+        return signal_to_noise(self.budget, self.n_samples) * math.sqrt(share)
 
     @cached_property
     def total_share(self) -> float:
@@ -301,6 +305,8 @@ class SolverResult:
         Estimate of the standard deviation of what the model leaves of the targets, if the releases tell it.
     extra : ExtraFacts, default=NO_EXTRA
         Facts of one kind of fit, which its estimator adds.
+    around : ExtraFacts, default=NO_EXTRA
+        The same of what was released before and after all else.
     """
 
     coef: np.ndarray
@@ -313,6 +319,7 @@ class SolverResult:
     inference: Inference | None = None
     residual_scale: float | None = None
     extra: ExtraFacts = NO_EXTRA
+    around: ExtraFacts = NO_EXTRA
 
 
 class Solver(BaseEstimator, ABC):

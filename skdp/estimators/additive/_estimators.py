@@ -246,6 +246,7 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
         privacy_unit: str = "record",
         solver: "str | Solver" = "auto",
         target_bounds: tuple[float, float] | None = None,
+        link: str = "identity",
         schema: Any = None,
         feature_bounds: Any = None,
         interactions: Any = (),
@@ -265,6 +266,7 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
         self.privacy_unit = privacy_unit
         self.solver = solver
         self.target_bounds = target_bounds
+        self.link = link
         self.schema = schema
         self.feature_bounds = feature_bounds
         self.interactions = interactions

@@ -1,7 +1,6 @@
 """Define the task of an additive model: map the columns by public functions, then run an ordinary private fit."""
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
@@ -24,11 +23,10 @@ from skdp.estimators.additive._support import supported, supports
 from skdp.estimators.additive._terms import Shapes, check_monotone, monotone_coefficients, monotone_directions
 from skdp.losses import Logistic, Squared
 from skdp.preprocessing import AdditiveBasis, Schema
-from skdp.privacy.budget import Budget, default_delta
 from skdp.privacy.data.summation import chunk_rows
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Loss
-from skdp.solvers import Problem, SolverResult, signal_to_noise
+from skdp.solvers import Problem, SolverResult
 
 # Smallest number of records of a fit, and largest number of even intervals between knots; the latter is a choice.
 FEWEST_SAMPLES, MOST_INTERVALS = 2, 256
@@ -85,7 +83,7 @@ class AdditiveTask(Task):
             loss: Loss = Squared() if hasattr(self, "target_bounds") else Logistic()
             problem = Problem(n_samples, 1, loss, self.known_budget(n_samples), 1.0, 1.0)
             return replace(basis, n_intervals=intervals_for_inference(problem, lambda m: replace(basis, n_intervals=m)))
-        return replace(basis, n_intervals=self._n_intervals(signal_to_noise(self.known_budget(n_samples), n_samples), basis))
+        return replace(basis, n_intervals=self._n_intervals(self.signal(self.known_budget(n_samples), n_samples), basis))
 
     def additive(self, n_samples: int, n_columns: int, names: Sequence[str] | None = None) -> Additive:
         """Return the functions, and the release that places the knots, if it is requested and noise would not dominate it."""
@@ -94,13 +92,6 @@ class AdditiveTask(Task):
         if not asked or drowned(self.known_budget(n_samples), n_samples, basis):
             return Additive(basis=basis, inference=bool(self.inference))
         return Additive(basis=basis, inference=bool(self.inference), front=front_of(basis, bool(self.inference)), share=1 - SHARE)
-
-    def known_budget(self, n_samples: int) -> Budget:
-        """Return the budget without warnings, which the plan gives; delta = 0 is replaced by the default delta."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            budget = self.budget(n_samples)
-            return budget if budget.delta else replace(budget, delta=default_delta(n_samples))
 
     def check_parameters(self) -> None:
         if self.inference:

@@ -245,6 +245,7 @@ class DPGradientBoostingRegressor(StagedRegression, BoostedModel, DPRegressor):
         adjacency: str = "replace_one",
         privacy_unit: str = "record",
         target_bounds: tuple[float, float] | None = None,
+        link: str = "identity",
         schema: Any = None,
         feature_bounds: Any = None,
         random_state: Any = None,
@@ -255,6 +256,7 @@ class DPGradientBoostingRegressor(StagedRegression, BoostedModel, DPRegressor):
         self.adjacency = adjacency
         self.privacy_unit = privacy_unit
         self.target_bounds = target_bounds
+        self.link = link
         self.schema = schema
         self.feature_bounds = feature_bounds
         self.random_state = random_state

@@ -38,12 +38,15 @@ class Boosted(Additive):
         Constants of the trees; None if there are none.
     trees : Trees or None, default=None
         The trees of a `SolverResult`.
+    weight : float, default=0.0
+        Weight of all trees.
     offset : ndarray of shape (n_outputs,) or float, default=0.0
         What is added to all raw predictions, in the units of the solver.
     """
 
     rule: Rule | None = None
     trees: Trees | None = None
+    weight: float = 0.0
     offset: Any = 0.0
 
     def supported(self, found: Mapping[str, Support]) -> "Boosted":
@@ -99,8 +102,8 @@ class BoostedTask(AdditiveTask):
         result, boosted = super().solved(plan, oracle, rng), Boosted.of(plan.problem) if _has_trees(plan) else None
         if boosted is None:
             return result
-        trees, offset, in_bins = Boosting(plan, oracle, rng, result).trees()
-        return replace(result, extra=replace(boosted, trees=trees, offset=offset, in_bins=in_bins))
+        trees, weight, offset, in_bins = Boosting(plan, oracle, rng, result).trees()
+        return replace(result, extra=replace(boosted, trees=trees, weight=weight, offset=offset, in_bins=in_bins))
 
     def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         model = super().model(plan, result, facts)
@@ -192,13 +195,15 @@ class Boosting:
             for _, release in plan.schedule.entries
         }
 
-    def trees(self) -> tuple[Trees, np.ndarray, dict[str, Shares]]:
-        """Return the trees, an offset, and the released shares of bins.
+    def trees(self) -> tuple[Trees, float, np.ndarray, dict[str, Shares]]:
+        """Return the trees, their weight, an offset, and the released shares of bins.
 
         Returns
         -------
         trees : Trees
             The trees, with their weight.
+        weight : float
+            That weight.
         offset : ndarray of shape (n_outputs,)
             What is added to all raw predictions.
         in_bins : dict of Shares
@@ -233,7 +238,7 @@ class Boosting:
         parts = np.split(answer / n, np.cumsum(self._bins.sizes)[:-1])
         in_bins = [Shares(part, np.full(part.size, noise_of_bins / n)) for part in parts]
         columns = dict(zip(self._basis.facts.columns, in_bins, strict=True))
-        return self._gathered(made, background).scaled(weight), self._offset(weight), columns
+        return self._gathered(made, background).scaled(weight), weight, self._offset(weight), columns
 
     def _offset(self, weight: float) -> np.ndarray:
         """Return the mean residual, shrunk by what noise adds to its square; 0 if none is released."""

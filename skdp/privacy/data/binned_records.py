@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.privacy.data.kernels import Kernel, Records, weighted
+from skdp.privacy.data.kernels import Kernel, Records, part_of, weighted
 from skdp.privacy.data.private_data import PrivateData
 from skdp.privacy.data.summation import BLOCK, TreeSum, summation_error
 
@@ -30,6 +30,8 @@ class BinnedRecords(PrivateData):
         Public number of rows of a chunk, which sets the order of sums.
     n_samples : int or None, default=None
         Public number of records; None for the number of rows.
+    amounts, exposure : ndarray of shape (n_samples,) or None, default=None
+        As of `Records`.
     """
 
     def __init__(
@@ -40,7 +42,11 @@ class BinnedRecords(PrivateData):
         presence: np.ndarray | None,
         chunk_rows: int,
         n_samples: int | None = None,
+        *,
+        amounts: np.ndarray | None = None,
+        exposure: np.ndarray | None = None,
     ) -> None:
+        self._amounts, self._exposure = amounts, exposure
         self._bins, self._targets, self._base, self._scores = bins, targets, scores, scores
         self._trees = np.zeros_like(scores)  # what the averaged trees have added
         self._presence, self._chunk_rows = presence, chunk_rows
@@ -166,8 +172,9 @@ class BinnedRecords(PrivateData):
         return [slice(start, min(start + BLOCK, len(self._targets))) for start in range(0, len(self._targets), BLOCK)]
 
     def _records(self, part: slice) -> Records:
-        targets, present = self._targets[part], None if self._presence is None else self._presence[part]
-        return Records(targets, np.ones(len(targets)), None, present)
+        targets = self._targets[part]
+        beside = (part_of(array, part) for array in (self._presence, self._amounts, self._exposure))
+        return Records(targets, np.ones(len(targets)), None, *beside)
 
 
 def leaves(bins: Columns, columns: np.ndarray, splits: np.ndarray, part: slice = slice(None)) -> np.ndarray:

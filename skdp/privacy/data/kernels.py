@@ -28,12 +28,18 @@ class Records:
         Factor of each record's loss, before the clip.
     present : ndarray of shape (m,) or None, default=None
         Sample weight of each record, in [0, 1], by which its clipped term is multiplied; 0 for a null record. None if all are 1.
+    amounts : ndarray of shape (m,) or None, default=None
+        Targets as they were before a link mapped them; None where none did.
+    exposure : ndarray of shape (m,) or None, default=None
+        Exposure of each record, in [0, 1]; None if records have none.
     """
 
     targets: np.ndarray
     inverse_norms: np.ndarray
     weights: np.ndarray | None
     present: np.ndarray | None = None
+    amounts: np.ndarray | None = None
+    exposure: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,11 @@ def fixed(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def part_of(array: Array, part: Any) -> Array:
+    """Return the entries of some records; None for None."""
+    return array if array is None else array[part]
 
 
 def clipped_targets(targets: np.ndarray) -> np.ndarray:

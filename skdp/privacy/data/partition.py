@@ -225,6 +225,11 @@ def binned(partition: Partition, bins_of: Callable[[Any], np.ndarray], coef: np.
     return replace(partition, rows=tuple(rows.binned(bins_of, coef) for rows in partition.rows), chunks=(), keep=None)
 
 
+def retargeted(partition: Partition, function: Callable[..., np.ndarray]) -> Partition:
+    """Return a partition whose targets are mapped, as `TrainingData.retargeted` does."""
+    return replace(partition, rows=tuple(rows.retargeted(function) for rows in partition.rows))
+
+
 def grown(partition: Partition, *tree: Any) -> Partition:
     """Return a partition whose scores have a tree added, as `BinnedRecords.grown` does."""
     return replace(partition, rows=tuple(rows.grown(*tree) for rows in partition.rows))

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from skdp.privacy.data.partition import Failure, SampleOf, binned, counted, grown, mapped, prepared
+from skdp.privacy.data.partition import Failure, SampleOf, binned, counted, grown, mapped, prepared, retargeted
 from skdp.privacy.data.persons import SomeRows
 from skdp.privacy.data.private_data import PrivateData, Sums
 from skdp.privacy.data.summation import TreeSum, summation_error
@@ -164,6 +164,12 @@ class PartitionedRows(InPartitions):
         """Map the rows in place, as `TrainingData.mapped` does."""
         self._change(mapped, (matrix,), [() for _ in self._each])
         self.n_features, self._last = matrix.shape[1], LastSum()
+        return self
+
+    def retargeted(self, function: Callable[..., np.ndarray]) -> "PartitionedRows":
+        """Map the targets in place, as `TrainingData.retargeted` does."""
+        self._change(retargeted, (function,), [() for _ in self._each])
+        self._last = LastSum()
         return self
 
     def binned(self, bins_of: Callable[[Any], np.ndarray], coef: np.ndarray) -> "PartitionedRows":

@@ -10,7 +10,17 @@ from scipy import sparse
 from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.column_cache import ColumnCache, clipped_term
 from skdp.privacy.data.column_scaling import ColumnScaling
-from skdp.privacy.data.kernels import SHORTEST, Batch, Kernel, Records, clip_residuals, clipped_targets, fixed, weighted
+from skdp.privacy.data.kernels import (
+    SHORTEST,
+    Batch,
+    Kernel,
+    Records,
+    clip_residuals,
+    clipped_targets,
+    fixed,
+    part_of,
+    weighted,
+)
 from skdp.privacy.data.persons import GRAIN, Persons, SomeRows
 from skdp.privacy.data.private_data import PrivateData, Sums
 from skdp.privacy.data.scored_records import places_on_grid
@@ -88,6 +98,8 @@ class TrainingData(PrivateData):
         Whose each row is, or the weights of a part of their rows; None if every row is a person. With persons, rows have their
         weights and no others, ``n_samples`` is the number of persons, and each row is computed alone, because a person with more
         rows moves those of others.
+    exposure : ndarray of shape (n_samples,) or None, default=None
+        Exposure of each record over its public bound, clipped to [0, 1]; None if records have none.
 
     Attributes
     ----------
@@ -110,7 +122,9 @@ class TrainingData(PrivateData):
         keep: Callable[[str, np.ndarray], np.ndarray] | None = None,
         sample_weight: np.ndarray | None = None,
         persons: Persons | SomeRows | None = None,
+        exposure: np.ndarray | None = None,
     ) -> None:
+        self._exposure, self._amounts = _shares(exposure), None
         self._keep, self._original = keep, True
         self._persons: Any = persons  # of SomeRows, only the weights are known
         by_row = by_row or persons is not None  # additions by column are as many as rows, whose number is private
@@ -271,7 +285,28 @@ class TrainingData(PrivateData):
             raw += self._intercept_scaling * coef[self.n_features] if self._intercept_scaling else 0.0
             scores[:, part] = np.nan_to_num(raw.T.astype(np.float32))
         bins = self._blocks.bins(bins_of)
-        return BinnedRecords(bins, self._y, scores, self._presence, self._chunk_rows, self.n_samples)
+        beside = {"amounts": self._amounts, "exposure": self._exposure}
+        return BinnedRecords(bins, self._y, scores, self._presence, self._chunk_rows, self.n_samples, **beside)
+
+    def retargeted(self, function: Callable[[np.ndarray, np.ndarray | None], np.ndarray]) -> "TrainingData":
+        """Return the same records with a function of targets and exposures as targets; the former ones are kept as amounts.
+
+        Parameters
+        ----------
+        function : callable
+            Maps targets and exposures, record by record, to finite numbers, which are clipped to [-1, 1].
+
+        Returns
+        -------
+        TrainingData
+            A table that shares the rows.
+        """
+        table = self._copied()
+        table._whole, table._amounts = None, self._y
+        with np.errstate(all="ignore"):
+            targets = np.clip(np.nan_to_num(function(self._y, self._exposure)), -1.0, 1.0)
+        table._y = self._kept("targets", targets)
+        return table
 
     def standardized(self, centre: np.ndarray, scale: np.ndarray) -> "TrainingData":
         """Return the same records with norms measured in standardised coordinates, ``(scale * (x - centre), 1)``.
@@ -762,10 +797,10 @@ class TrainingData(PrivateData):
     def _records(self, part: Part) -> Records:
         targets = self._y[part]
         weights = None if self._class_weight is None else self._class_weight[targets]
-        return Records(targets, self._inverse_norms[part], weights, self._present(part))
+        return Records(targets, self._inverse_norms[part], weights, self._present(part), exposure=part_of(self._exposure, part))
 
     def _present(self, part: Part) -> np.ndarray | None:
-        return None if self._presence is None else self._presence[part]
+        return part_of(self._presence, part)
 
 
 def _shares(weights: np.ndarray | None) -> np.ndarray | None:

@@ -13,6 +13,7 @@ from skdp.privacy.queries.hat_sums import *  # noqa: F403
 from skdp.privacy.queries.label_counts import *  # noqa: F403
 from skdp.privacy.queries.leaf_sums import *  # noqa: F403
 from skdp.privacy.queries.length_histograms import *  # noqa: F403
+from skdp.privacy.queries.linked_sums import *  # noqa: F403
 from skdp.privacy.queries.loss_sums import *  # noqa: F403
 from skdp.privacy.queries.minimum import *  # noqa: F403
 from skdp.privacy.queries.newton_direction import *  # noqa: F403

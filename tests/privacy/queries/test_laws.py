@@ -52,6 +52,7 @@ from skdp.privacy.queries import (
     JointMoments,
     LabelSum,
     LeafSums,
+    LinkSums,
     LossSums,
     Meat,
     Minimum,
@@ -67,6 +68,7 @@ from skdp.privacy.queries import (
     ResidualSum,
     ScoreCounts,
     ScoreGradient,
+    ScoreOctaves,
     Scores,
     ScoreTree,
     SecondMoment,
@@ -400,6 +402,18 @@ def weight_of_trees(q, bins, y, base, trees):
     return np.array([h @ residuals(q, scores, y, 1.0) for scores in (base, base + trees)])
 
 
+def distance(q, bins, y, base, trees):
+    apart = abs(np.nan_to_num(float(base[0]) + q.weight * float(trees[0]) - q.centre))
+    return unit(next((place for place in range(19) if apart < 2.0 ** (place - 18)), 19), 20)
+
+
+def of_link(q, bins, y, base, trees):
+    with np.errstate(all="ignore"):
+        u = np.nan_to_num((float(base[0]) + q.weight * float(trees[0]) - q.centre) / q.width)
+    u, share = np.clip(u, -1, 1), np.clip((y - q.zero) / q.span, 0, 1)
+    return np.concatenate([unit(min(math.floor(16 * (u + 1)), 31), 32), [share, share * u / math.sqrt(3)]])
+
+
 # ------------------------------------------------------------------ one line for each query
 
 
@@ -633,6 +647,10 @@ CASES = [
         Binned(Logistic()),
         lambda q, bins, *rest: np.concatenate([unit(b, n) for b, n in zip(bins, SIZES, strict=True)]),
     ),
+]
+CASES += [
+    Case(ScoreOctaves(0.7, 0.1), Binned(Squared()), distance),
+    Case(LinkSums(0.7, 0.1, 0.8, -1.0, 0.5), Binned(Squared()), of_link),
 ]
 for loss in (Logistic(), Multinomial(3), Squared()):
     CASES += [
