@@ -33,6 +33,8 @@ TRUSTED = (
     "skdp.constraints.L2Ball",
     "skdp.constraints.LpBall",
     "skdp.constraints.Simplex",
+    "skdp.estimators._link.BentLine",
+    "skdp.estimators._link.LogCalibration",
     "skdp.estimators.boosting._trees.Background",
     "skdp.estimators.boosting._trees.Trees",
     "skdp.minimax._auc_saddle.AUCSaddle",

@@ -248,6 +248,7 @@ CHOSEN = make_column_transformer((StandardScaler(), ["a"]), (OneHotEncoder(), ["
 MODELS = {
     "additive": DPAdditiveClassifier(1.0, delta=1e-5, feature_bounds=[(-1, 1)] * 2, interactions=[(0, 1)], knots="private"),
     "additive numbers": DPAdditiveRegressor(1.0, delta=1e-5, feature_bounds=[(-1, 1)] * 2, target_bounds=(0, 1)),
+    "link": DPLinearRegression(5.0, delta=1e-3, target_bounds=(0, 1), link="log_count"),
     "additive inference": DPAdditiveRegressor(1.0, delta=1e-5, feature_bounds=1.0, target_bounds=(0, 1), inference=True),
     "bagging": BaggingClassifier(private(), 2),
     "voting": VotingClassifier([("first", private()), ("second", private())]),
@@ -324,6 +325,7 @@ OPTIONS = {  # by parameter: values that may put another kind of part into a mod
     "adjacency": ["zero_out"],
     "class_weight": [{0: 1.0, 1: 2.0}],
     "max_sample_weight": [2.0],
+    "link": ["log", "log_count"],
     "delta": [0.0],
     "scorer": ["mlp"],
     "epsilon": [float("inf")],
@@ -342,7 +344,7 @@ def fitted_as(kind, table, option):
     """A model, or None where the estimator does not go with the table and the option."""
     X, given = inputs()[table]
     a = X["a"].to_numpy() if isinstance(X, pd.DataFrame) else (X.toarray() if table == "sparse" else X)[:, 0]
-    of_target = {"target_bounds": (-2.0, 2.0)} if "target_bounds" in kind._get_param_names() else {}
+    of_target = {"target_bounds": (-2.0 * ("link" not in option), 2.0)} if "target_bounds" in kind._get_param_names() else {}
     names = {"hidden_layer_sizes": (3,), "data_norm": 1.0 if kind is skdp.DPMinimax else None, **of_target, **given, **option}
     params = {name: value for name, value in names.items() if name in kind._get_param_names()}
     saddle = {"saddle": AUCSaddle(LinearScorer(X.shape[1]), positive_rate=0.5)} if kind is skdp.DPMinimax else {}

@@ -37,7 +37,7 @@ BIAS, MOST_NOISE = 3.0, 0.15
 BEYOND = 0.02  # share of the records beyond the width of the scores
 # Deviations of the priors: of the logarithm of the slope around what theory expects, and of the mean around that of the octaves.
 PRIOR_OF_SLOPE, PRIOR_OF_MEAN = 0.25, 0.5
-LEAST_WIDTH, N_MEANS, N_SLOPES = 1e-9, 4001, 60  # of scores, and of the grids on which mean and slope are found
+LEAST_WIDTH, N_MEANS, N_SLOPES = 1e-9, 4001, 601  # of scores, and of the grids on which mean and slope are found
 STEEPEST = 5.0  # logarithm of the ratio of means a width apart
 REACH = 1.25  # width up to which predictions follow the line
 LEAST_MEAN = 0.02  # mean of an identity link that is bent, at least, over the top of the range

@@ -76,6 +76,7 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
         Released intercept; zero if ``fit_intercept=False``.
     target_bounds_ : tuple of float, or ndarray of shape (n_targets, 2)
         Range of the predictions.
+    link_, calibration_
     uncertainty_ : Uncertainty
         Data of the intervals. Present only if the solver reports them, for one target.
     inference_

@@ -326,13 +326,26 @@ class DPRegressor(RegressorMixin, DPEstimator):
     ----------
     fit_intercept : bool, default=True
         Whether to fit an intercept. Without one, y is not centred.
+    link : {"identity", "log", "log_count"}, default="identity"
+        How the mean of y follows from the raw prediction. "log" is for amounts that are not negative, such as prices and costs,
+        and "log_count" for counts: effects of columns multiply, and predictions are positive. The fit is least squares on a
+        logarithm of y, after a release of octaves of y with 3 % of the squared budget; then two releases with 8 to 35 % set the
+        level and the slope of the logarithm of the mean, so that predictions add up to the sum of y. They are means of y, not
+        medians. Where the signal-to-noise ratio is below 150, the link is the identity, with the whole budget, and predictions
+        below the mean are bent so that they stay positive; the report says so. "identity" suits targets that are sums of
+        effects.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Released coefficients.
+        Released coefficients. With a log link, those of the logarithm of the mean: ``exp(coef_)`` are factors.
     intercept_ : float
-        Released intercept; zero if ``fit_intercept=False``.
+        Released intercept; zero if ``fit_intercept=False``. With a log link, the logarithm of the mean where features are 0.
+    link_ : str
+        The link that the signal allows. Present only if one other than "identity" is asked for.
+    calibration_ : LogCalibration or BentLine
+        What was released of level and slope: ``slope``, ``expected_slope``, ``slope_noise``, ``mean``, ``mean_noise``, ``clip``.
+        For the identity link, the released ``mean`` alone. Present only with ``link_``.
     """
 
     @abstractmethod
@@ -375,6 +388,8 @@ class DPRegressor(RegressorMixin, DPEstimator):
     @takes_tables
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each record, clipped to ``target_bounds_`` unless that is None.
+
+        With a log link it is the mean of the target, and not a logarithm.
 
         Parameters
         ----------

@@ -304,7 +304,8 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
 
     Attributes
     ----------
-    estimator_, target_bounds_, privacy_spent_, privacy_report_, schema_, learnt_, n_features_in_, feature_names_in_
+    estimator_, target_bounds_, link_, calibration_, privacy_spent_, privacy_report_, schema_, learnt_, n_features_in_
+    feature_names_in_
 
     Raises
     ------

@@ -251,6 +251,7 @@ WRONG = {
     "alpha": (-1.0, math.nan, "1"),
     "clip_norm": (0, -1.0, "1"),
     "target_bounds": ((1, 0), (0, math.inf), 3),
+    "link": ("logit", None, 1),
     "max_sample_weight": (0, -1.0, "1"),
     "fit_intercept": ("yes",),
     "verbose": ("loud",),
@@ -394,6 +395,7 @@ OPTIONS = {  # another value than the default of every parameter
     "clip_norm": 0.625,
     "classes": ["no", "yes"],
     "target_bounds": (-3.0, 3.0),
+    "link": "log_count",
     "fit_intercept": False,
     "intercept_scaling": 0.25,
     "class_weight": {"yes": 2.5},
@@ -434,7 +436,12 @@ def option_cases():
 def test_every_option_is_known_wherever_options_are(name, option):
     """To the constructor, copies, plans, and all forms of the report. An option without a value here fails."""
     value = OTHER_VALUES.get((name, option), OPTIONS[option])
-    given = {"schema": {"feature_bounds": None}, "class_weight": {"classes": ["no", "yes"]}}.get(option, {})
+    given = {
+        "schema": {"feature_bounds": None},
+        "class_weight": {"classes": ["no", "yes"]},
+        "link": {"target_bounds": (0.0, 3.0)},
+    }
+    given = given.get(option, {})
     if (name, option) == ("DPQuantileRegressor", "l1_ratio"):  # which needs the unit of y
         given = {"target_bounds": (-3.0, 3.0)}
     model = made(name).set_params(**given, **{option: value})

@@ -229,6 +229,7 @@ SENSIBLE = {
     "solver": ["gd", GradientDescent(2), SGD(2, batch_size=5)],
     "random_state": [0],
     "loss": sorted({"absolute", "squared", *ROBUST, *LOSSES}),
+    "link": ["log", "log_count"],
     "scorer": ["linear", "mlp"],
     "interactions": [[(0, 1)], [(0, 0)], [("x0", "x1")], [(0, 9)]],
     "feature_bounds": [{"x0": (0, 1), "x1": (0, 1), "x2": (0, 1)}],
@@ -293,7 +294,15 @@ OTHER_KINDS = [
     for kind in NAMES
     if kind not in ("binary", "multinomial", "numbers")
 ]
-OWN = ("loss", "threshold", "target_bounds", "constraint", "radius", "fit_intercept")  # seen by the estimator, not by the solver
+OWN = (
+    "loss",
+    "link",
+    "threshold",
+    "target_bounds",
+    "constraint",
+    "radius",
+    "fit_intercept",
+)  # seen by the estimator, not by the solver
 OWN += ("feature_bounds", "interactions", "knots")
 OWN += ("saddle", "scorer", "hidden_layer_sizes", "positive_rate", "class_balance")
 OWN_OF_OTHERS = [(*other, name) for other in OTHER_KINDS for name in OWN if name in NAMES[other[1]]]

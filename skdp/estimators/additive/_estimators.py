@@ -188,7 +188,7 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
     basis_
     coef_ : ndarray of shape (n_functions,)
         Released coefficients of the functions.
-    intercept_, target_bounds_, noise_, inference_, shape_functions_
+    intercept_, target_bounds_, link_, calibration_, noise_, inference_, shape_functions_
     baseline_ : ndarray of shape (1,)
         Raw prediction of an average record.
     n_iter_ : int

@@ -197,8 +197,8 @@ class DPGradientBoostingRegressor(StagedRegression, BoostedModel, DPRegressor):
 
     Attributes
     ----------
-    trees_, feature_importances_, shape_functions_, interactions_, baseline_, basis_, coef_, intercept_, target_bounds_, n_iter_
-    privacy_spent_, privacy_report_, schema_
+    trees_, feature_importances_, shape_functions_, interactions_, baseline_, basis_, coef_, intercept_, target_bounds_, link_
+    calibration_, n_iter_, privacy_spent_, privacy_report_, schema_
     learnt_ : dict
         What was learned of each column, as for `DPAdditiveRegressor`. Present only if columns were learned.
     n_features_in_, feature_names_in_

@@ -124,7 +124,8 @@ class TrainingData(PrivateData):
         persons: Persons | SomeRows | None = None,
         exposure: np.ndarray | None = None,
     ) -> None:
-        self._exposure, self._amounts = _shares(exposure), None
+        self._exposure = _shares(exposure)
+        self._amounts: np.ndarray | None = None  # targets before they were mapped
         self._keep, self._original = keep, True
         self._persons: Any = persons  # of SomeRows, only the weights are known
         by_row = by_row or persons is not None  # additions by column are as many as rows, whose number is private
@@ -304,8 +305,7 @@ class TrainingData(PrivateData):
         table = self._copied()
         table._whole, table._amounts = None, self._y
         with np.errstate(all="ignore"):
-            targets = np.clip(np.nan_to_num(function(self._y, self._exposure)), -1.0, 1.0)
-        table._y = self._kept("targets", targets)
+            table._y = np.clip(np.nan_to_num(function(self._y, self._exposure)), -1.0, 1.0)
         return table
 
     def standardized(self, centre: np.ndarray, scale: np.ndarray) -> "TrainingData":

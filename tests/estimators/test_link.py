@@ -1,0 +1,251 @@
+"""Regressions with a log link: what they predict, release, state and refuse."""
+
+import json
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from marks import slow
+from seeded import fitted
+from sklearn.base import clone
+from sklearn.metrics import d2_tweedie_score
+
+from skdp import DPAdditiveRegressor, DPGradientBoostingRegressor, DPLinearRegression, DPTabularRegressor
+from skdp.data import chunks
+from skdp.estimators._link import LEAST_SIGNAL, Octaves, Spread, Sums, poisson_slope
+from skdp.estimators.boosting import _rule
+from skdp.privacy.accounting.gaussian_dp import gaussian_mu
+from skdp.privacy.data import summation
+from skdp.privacy.oracle import Oracle
+from skdp.privacy.queries.linked_sums import N_BINS
+from skdp.solvers import SGD
+
+N = 4000
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (2 * N, 2))
+MEANS = np.exp(0.9 * X[:, 0] - 0.5 * X[:, 1])
+COUNTS = RNG.poisson(2 * MEANS).astype(float)
+AMOUNTS = 1000 * MEANS * RNG.gamma(2.0, 0.5, 2 * N)
+GIVEN = {
+    "log_count": ({"link": "log_count", "target_bounds": (0, 40)}, COUNTS, 1),
+    "log": ({"link": "log", "target_bounds": (1, 30_000)}, AMOUNTS, 2),
+}
+KINDS = {"linear": DPLinearRegression, "additive": DPAdditiveRegressor, "boosted": DPGradientBoostingRegressor}
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    monkeypatch.setattr(_rule, "N_TREES", 50)
+
+
+def model_of(kind, link, epsilon=3.0, **changed):
+    return KINDS[kind](epsilon, delta=1e-6, random_state=0, **{"feature_bounds": 1.0, **GIVEN[link][0], **changed})
+
+
+CASES = [pytest.param(kind, link, marks=[pytest.mark.slow] * (kind != "linear")) for kind in KINDS for link in GIVEN]
+
+
+@pytest.mark.parametrize("kind, link", CASES)
+def test_predictions_are_means(kind, link, few_trees):
+    """Near those of the truth, and balanced; on records that the fit has not seen. With noise of a seed."""
+    y, power = GIVEN[link][1:]
+    model = fitted(model_of(kind, link), X[:N], y[:N])
+    predicted, scale = model.predict(X[N:]), 2 if link == "log_count" else 1000
+    best = d2_tweedie_score(y[N:], scale * MEANS[N:], power=power)
+    assert model.link_ == link and (predicted > 0).all()
+    assert d2_tweedie_score(y[N:], predicted, power=power) > best - 0.03
+    assert predicted.sum() == pytest.approx(y[N:].sum(), rel=0.08)
+    assert model.calibration_.mean == pytest.approx(y[:N].mean(), rel=0.04)
+
+
+@pytest.mark.parametrize("kind, link", CASES)
+def test_raw_predictions_are_logarithms_of_means(kind, link, few_trees):
+    """Coefficients, contributions and stages are on the scale of the link."""
+    model = fitted(model_of(kind, link), X[:N], GIVEN[link][1][:N])
+    logarithms, found = model._raw(X[N:]), model.calibration_
+    assert np.abs(logarithms - found.level).max() < found.reach or kind == "boosted"
+    inside = np.abs(logarithms - found.level) < found.reach
+    np.testing.assert_allclose(model.predict(X[N:])[inside], np.exp(logarithms[inside]), rtol=1e-12)
+    if kind == "linear":
+        np.testing.assert_allclose(model.coef_, [0.9, -0.5], atol=0.15)
+        np.testing.assert_allclose(logarithms, X[N:] @ model.coef_ + model.intercept_, rtol=1e-12)
+    else:
+        np.testing.assert_allclose(model.explain(X[N:]).sum(axis=1) + model.baseline_, logarithms, atol=1e-5)
+        one = model.shape_functions_["x0"]
+        assert one.values[-1] - one.values[0] == pytest.approx(1.8, abs=0.4) and (one.lower <= one.upper).all()
+    if kind == "boosted":
+        *_, last = model.staged_predict(X[N:])
+        np.testing.assert_allclose(last, model.predict(X[N:]), rtol=1e-5)
+
+
+def test_predictions_far_out_stay_within_reach_and_bounds():
+    model = fitted(model_of("linear", "log_count"), X[:N], COUNTS[:N])
+    far, found = np.array([[6.0, 0.0], [-6.0, 0.0]]), model.calibration_
+    np.testing.assert_allclose(model.predict(far), np.exp(found.level + found.reach * np.array([1, -1])))
+    assert fitted(model_of("linear", "log_count", target_bounds=(0, 3)), X[:N], COUNTS[:N]).predict(far).max() <= 3
+
+
+def test_a_small_signal_has_the_identity_link_and_positive_predictions():
+    """With the whole budget: no release beside those of the identity link that is asked for."""
+    model = model_of("linear", "log_count", epsilon=0.2)
+    model, plain = (fitted(one, X[:N], COUNTS[:N]) for one in (model, clone(model).set_params(link="identity")))
+    assert model.privacy_report_.releases == plain.privacy_report_.releases
+    assert model.link_ == "identity" and not hasattr(plain, "link_")
+    np.testing.assert_array_equal(model.coef_, plain.coef_)
+    rows, mean = np.array([[-6.0, 0.0], [6.0, 0.0], [0.0, 0.0]]), model.calibration_.mean
+    p = plain.predict(rows)
+    np.testing.assert_allclose(model.predict(rows), np.where(p < mean, mean * np.exp(p / mean - 1), p))
+    assert (model.predict(rows) > 0).all()
+    told = model.privacy_report_.public["resolved"]["link"]
+    needed = int(told.split("about ")[1].split(" records")[0].replace(",", ""))
+    assert "identity, because" in told
+    for n, link in ((needed, "log_count,"), (int(0.9 * needed), "identity,")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert model.plan(n, 2).public["resolved"]["link"].startswith(link)
+
+
+@pytest.mark.parametrize("kind", ["linear", *slow("additive", "boosted")])
+@pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
+def test_the_releases_around_have_their_shares(kind, adjacency, few_trees):
+    """3 % before, the share that the signal sets after; the report's squared parameters add up."""
+    report = model_of(kind, "log_count", epsilon=2.0, adjacency=adjacency).plan(N, 2)
+    first, *rest, octaves, sums = report.releases
+    assert [first.query, octaves.query, sums.query] == ["TargetHistogram", "ScoreOctaves", "LinkSums"]
+    relative = {"zero_out": (1, 1, 1), "replace_one": (math.sqrt(2), math.sqrt(2), math.sqrt(10 / 7))}[adjacency]
+    parts = [(k / line.noise_multiplier) ** 2 for k, line in zip(relative, (first, octaves, sums), strict=True)]
+    total = gaussian_mu(2.0, 1e-6) ** 2
+    signal = math.sqrt(total) * N / {"zero_out": 1, "replace_one": 2}[adjacency]
+    after = min(max((120 / signal) ** 2, 0.08), 0.35)
+    np.testing.assert_allclose(np.array(parts) / total, [0.03, 0.2 * after, 0.8 * after], rtol=1e-4)
+    assert len(rest) > 0 and signal > LEAST_SIGNAL
+
+
+TABLES = {1: (X[:N], COUNTS[:N]), 2: (np.where(np.arange(2 * N).reshape(N, 2) % 2, 1e200, -1e300), 40 * (np.arange(N) % 2.0))}
+
+
+def left_by(kind, which, monkeypatch, exact=False):
+    """All bits that a fit leaves, with answers from a seed."""
+    rng = np.random.default_rng(1)
+
+    def answer(self, query, release, records):
+        found = query.evaluate(self._rows)
+        return found if exact else rng.normal(N / 20, N / 30, query.size)
+
+    with monkeypatch.context() as patched, warnings.catch_warnings(record=True) as said:
+        patched.setattr(Oracle, "_answer", answer)
+        warnings.simplefilter("always")
+        model = fitted(model_of(kind, "log_count"), *TABLES[which])
+    report = model.privacy_report_
+    texts = [str(report), json.dumps(report.to_dict()), report._repr_html_(), repr(vars(model))]
+    return pickle.dumps(model), texts, [str(warning.message) for warning in said]
+
+
+@pytest.mark.parametrize("kind", ["linear", *slow("additive", "boosted")])
+def test_disjoint_tables_with_the_same_answers_leave_the_same_bits(kind, monkeypatch, few_trees):
+    assert left_by(kind, 1, monkeypatch) == left_by(kind, 2, monkeypatch)
+    assert left_by("linear", 1, monkeypatch, True)[0] != left_by("linear", 2, monkeypatch, True)[0]
+
+
+REFUSED = {
+    "inference=True": {"inference": True},
+    "max_sample_weight": {"max_sample_weight": 2.0},
+    "delta=0": {"delta": 0},
+    "fit_intercept=False": {"fit_intercept": False},
+    "one target is calibrated|has 2 pairs": {"target_bounds": [(0, 1), (0, 2)]},
+    "low not negative": {"target_bounds": (-1, 3)},
+    "high at least 1": {"target_bounds": (0, 0.5)},
+    "without target_bounds": {"target_bounds": None},
+    "full-data Gaussian": {"solver": SGD(3, batch_size=100)},
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("reason", REFUSED)
+def test_what_has_no_log_link_is_refused_with_the_reason(reason, monkeypatch):
+    monkeypatch.setattr(Oracle, "ask", lambda *given: pytest.fail("a release was made"))
+    with pytest.raises(ValueError, match=reason):
+        clone(model_of("linear", "log_count")).set_params(**REFUSED[reason]).fit(X[:N], COUNTS[:N])
+
+
+def test_two_targets_and_private_knots_are_refused():
+    with pytest.raises(ValueError, match="link='log_count' takes one target"):
+        model_of("linear", "log_count").fit(X[:N], np.column_stack([COUNTS, COUNTS])[:N])
+    with pytest.raises(ValueError, match="knots='private'"):
+        model_of("additive", "log", knots="private").fit(X[:N], AMOUNTS[:N])
+
+
+FRAME = pd.DataFrame(X, columns=["a", "b"]).assign(c=np.where(X[:, 0] > 0, "u", "v"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bounds", (None, (0, 40)))
+def test_a_table_of_which_nothing_is_stated(bounds, few_trees):
+    """The range of y is learned with the columns; the tabular regressor passes the link on."""
+    model = fitted(DPTabularRegressor(4.0, link="log_count", target_bounds=bounds), FRAME[:N], COUNTS[:N])
+    assert model.link_ == model.estimator_.link_ == "log_count"
+    np.testing.assert_array_equal(model.predict(FRAME[N:]), model.estimator_.predict(FRAME[N:]))
+    assert d2_tweedie_score(COUNTS[N:], model.predict(FRAME[N:]), power=1) > 0.2
+    assert model.target_bounds_[0] >= 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_bits_of_a_table_in_partitions_are_those_of_memory(kind, monkeypatch, few_trees):
+    monkeypatch.setattr(summation, "LONGEST", summation.BLOCK)
+    table = chunks(lambda: ((X[s : s + 777], COUNTS[s : s + 777]) for s in range(0, 2 * N, 777)))
+    memory, parts = fitted(model_of(kind, "log_count"), X, COUNTS), fitted(model_of(kind, "log_count"), table)
+    np.testing.assert_array_equal(memory.predict(X), parts.predict(X))
+    assert memory.calibration_ == parts.calibration_ and memory.privacy_report_.releases == parts.privacy_report_.releases
+
+
+def test_a_person_counts_once():
+    """Rows of a person that are alike count as one of them; so do those of the map to logarithms."""
+    ids = np.repeat(np.arange(N), 2)
+    model = model_of("linear", "log_count", privacy_unit="person", epsilon=math.inf)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        twice = model.fit(X[:N][ids], COUNTS[:N][ids], persons=ids)
+        once = clone(model).fit(X[:N], COUNTS[:N], persons=np.arange(N))
+    np.testing.assert_allclose(twice.coef_, once.coef_, rtol=1e-6)
+    assert twice.calibration_.mean == pytest.approx(once.calibration_.mean)
+
+
+# ------------------------------------------------------------------ parts
+
+
+def test_the_slope_of_poisson_numbers_is_that_of_the_mean_logarithm():
+    for mean, offset in ((0.05, 0.5), (3.0, 0.5), (60.0, 6.0)):
+        numbers = np.arange(300)
+
+        def logarithm(m, numbers=numbers, offset=offset):
+            weights = np.exp(numbers * math.log(m) - m - np.array([math.lgamma(k + 1) for k in numbers]))
+            return weights @ np.log(numbers + offset)
+
+        step = 1e-4 * mean
+        derivative = (logarithm(mean + step) - logarithm(mean - step)) / (2 * step) * mean
+        assert poisson_slope(mean, offset) == pytest.approx(1 / derivative, rel=1e-4)
+
+
+def test_octaves_hold_whole_counts_and_clips_are_whole():
+    octaves = Octaves(20.0, True)
+    np.testing.assert_array_equal(octaves.largest, [0, 1, 3, 7, 15, 20])
+    np.testing.assert_array_equal(np.searchsorted(octaves.ends, np.arange(9.0), side="right"), [0, 1, 2, 2, 3, 3, 3, 3, 4])
+    rare = Spread(octaves, np.array([900.0, 95.0, 5.0, 0.0, 0.0, 0.0]), 1.0, 1000)
+    assert rare.mean == pytest.approx(0.1075) and rare.clip(5.0) == 3.0 and rare.clip(500.0) == 1.0
+    hidden = Spread(octaves, np.array([940.0, 20.0, -30.0, 40.0, 10.0, 20.0]), 50.0, 1000)
+    assert hidden.mean == pytest.approx(0.1) and hidden.clip(100.0) == 1.0  # no spike of noise sets the clip
+
+
+def test_level_and_slope_are_those_of_the_records_where_noise_is_small():
+    u = RNG.uniform(-1, 1, 20_000)
+    y = RNG.poisson(3 * np.exp(0.8 * u)).astype(float)
+    bins = np.bincount(np.minimum(((u + 1) / 2 * N_BINS).astype(int), N_BINS - 1), minlength=N_BINS)
+    level, mean, slope, spread = Sums(bins + 0.0, y.sum(), y @ u, 1.0, 1.0, len(u)).level_and_slope(2.0, 1.0)
+    assert level == pytest.approx(math.log(3), abs=0.02) and slope == pytest.approx(0.8, abs=0.04)
+    assert mean == pytest.approx(y.mean(), rel=0.003) and 0.001 < spread < 0.05
+    noisy = Sums(bins + 0.0, y.sum(), y @ u + 1e6, 1.0, 1e7, len(u)).level_and_slope(2.0, 1.0)
+    assert noisy[2] == pytest.approx(1.0, rel=0.1)  # then theory alone tells the slope
