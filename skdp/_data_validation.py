@@ -198,8 +198,8 @@ class Facts:
 class Table:
     """A checked training table: its public facts, and its records until they are taken out.
 
-    The attribute ``sample_weight`` has the weights of the records over their public bound, or None; ``persons`` whose each row
-    is, or None if records are protected.
+    The attributes ``sample_weight`` and ``exposure`` have those of the records over their bounds, or None; ``persons`` whose
+    each row is, or None if records are protected.
 
     Parameters
     ----------
@@ -220,6 +220,7 @@ class Table:
     ) -> None:
         self.facts, self.given = facts, given
         self.sample_weight: np.ndarray | None = None
+        self.exposure: np.ndarray | None = None
         self.persons: Persons | None = None
         self._records: tuple[Any, np.ndarray, np.ndarray | None] | None = (X, y, groups)
 
@@ -227,7 +228,7 @@ class Table:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._records = self.sample_weight = self.persons = None
+        self._records = self.sample_weight = self.exposure = self.persons = None
 
     def rows(self, bounds: dict[str, Any]) -> TrainingData:
         """Return the rows for the oracle, once, and drop the references, so that a copy made while reading can be freed.
@@ -244,7 +245,8 @@ class Table:
         """
         weights, self.sample_weight = self.sample_weight, None
         persons, self.persons = self.persons, None
-        return TrainingData(*self._taken(), sample_weight=weights, persons=persons, **bounds)
+        exposure, self.exposure = self.exposure, None
+        return TrainingData(*self._taken(), sample_weight=weights, persons=persons, exposure=exposure, **bounds)
 
     def _taken(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """Return the records, in a function of its own, so that no frame holds them while their copy is made."""
@@ -430,11 +432,13 @@ def _column(y: Any, X: Any, **options: Any) -> np.ndarray:
     return np.asarray(column)
 
 
-def read_weights(weights: Any, largest: float, n_samples: int) -> np.ndarray:
-    """Check the weights of the records.
+def read_weights(name: str, weights: Any, largest: float, n_samples: int) -> np.ndarray:
+    """Check the weights, or the exposures, of the records.
 
     Parameters
     ----------
+    name : {"sample_weight", "exposure"}
+        What they are.
     weights : array-like of shape (n_samples,)
         As given to ``fit``.
     largest : float
@@ -459,13 +463,15 @@ def read_weights(weights: Any, largest: float, n_samples: int) -> np.ndarray:
     except Exception:  # its message may quote data
         values = None
     if values is None:
-        raise ValueError("sample_weight has entries that are not real numbers; expected one number per record.")
+        raise ValueError(f"{name} has entries that are not real numbers; expected one number per record.")
     if values.shape != (n_samples,):
-        raise ValueError(f"sample_weight has another shape than y; expected one weight for each of the {n_samples} records.")
+        raise ValueError(f"{name} has another shape than y; expected one number for each of the {n_samples} records.")
     if not np.isfinite(values).all():
-        raise ValueError("sample_weight contains NaN or infinity; expected finite numbers.")
+        raise ValueError(f"{name} contains NaN or infinity; expected finite numbers.")
     if (values < 0).any():
-        raise ValueError("sample_weight has negative entries; expected numbers in [0, max_sample_weight].")
+        raise ValueError(f"{name} has negative entries; expected numbers in [0, max_{name}].")
+    if name == "exposure" and (values == 0).any():
+        raise ValueError("exposure has zeros; expected positive numbers: leave records without exposure out of the table.")
     with np.errstate(all="ignore"):  # also where a program makes them errors, which would tell of a weight's size
         return np.asarray(np.minimum(values / float(largest), 1.0))
 

@@ -171,6 +171,7 @@ class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator
             inputs["persons"] = [group]
         del persons, group
         inputs |= taken_weights(task, unsupported)
+        task = task.replaced(exposed=True) if "exposure" in inputs else task
         refuse_fit_arguments(type(self), unsupported)
         warn_of_learning_steps()
         with without_number(n_rows):

@@ -1,11 +1,13 @@
 """Fit counts and positive amounts with a log link: least squares on a logarithm, then releases that set level and slope."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 from scipy.stats import poisson
 from sklearn.isotonic import isotonic_regression
 
@@ -13,7 +15,7 @@ from skdp._extra_facts import ExtraFacts
 from skdp.estimators._plan import Plan
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import LinkSums, Query, ScoreOctaves, TargetHistogram
+from skdp.privacy.queries import ExposedHistogram, ExposedLinkSums, LinkSums, Query, ScoreOctaves, TargetHistogram
 from skdp.privacy.queries.linked_sums import N_BINS, N_OCTAVES, PRODUCTS
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 from skdp.solvers import SolverResult
@@ -40,6 +42,8 @@ PRIOR_OF_SLOPE, PRIOR_OF_MEAN = 0.25, 0.5
 LEAST_WIDTH, N_MEANS, N_SLOPES = 1e-9, 4001, 601  # of scores, and of the grids on which mean and slope are found
 STEEPEST = 5.0  # logarithm of the ratio of means a width apart
 REACH = 1.25  # width up to which predictions follow the line
+LEAST_EXPOSURE = 0.05  # mean of the exposures, over their bound
+MOST_EXACT = 1e4  # mean of Poisson numbers up to which sums over them are exact
 LEAST_MEAN = 0.02  # mean of an identity link that is bent, at least, over the top of the range
 
 
@@ -139,12 +143,16 @@ class LogTargets:
         What is added before the logarithm.
     ends : tuple of float
         Range of the logarithm.
+    rate : float or None, default=None
+        Mean of counts per unit of exposure; None without exposures. The mean logarithm of Poisson counts of this rate is taken
+        off, so that what is left has mean 0 for every exposure where no column matters.
     """
 
     centre: float
     unit: float
     offset: float
     ends: tuple[float, float]
+    rate: float | None = None
 
     @property
     def half(self) -> float:
@@ -153,15 +161,27 @@ class LogTargets:
 
     def __call__(self, targets: np.ndarray, exposure: np.ndarray | None) -> np.ndarray:
         """Return the logarithms."""
-        return self.of(np.maximum(self.centre + self.unit * targets, 0.0))
+        logarithms = np.log(np.maximum(self.centre + self.unit * targets, 0.0) + self.offset)
+        if self.rate is not None and exposure is not None:
+            places = np.linspace(0.0, 1.0, 201) ** 2
+            usual = [mean_logarithm(self.rate * place, self.offset) for place in places.tolist()]
+            logarithms -= np.interp(exposure, places, usual)
+        return self._in_unit(logarithms)
 
     def logarithm(self, scaled: float) -> float:
         """Return the logarithm for one in the unit."""
         return sum(self.ends) / 2 + self.half * scaled
 
-    def of(self, targets: np.ndarray) -> np.ndarray:
-        """Return the logarithms, in the unit, of targets in the user's units."""
-        return np.asarray((np.log(targets + self.offset) - sum(self.ends) / 2) / self.half)
+    def mean(self, spread: "Spread") -> float:
+        """Return the mean, in the unit, for targets that spread as released."""
+        if self.rate is not None:
+            return float(self._in_unit(np.zeros(1))[0])
+        sure = np.maximum(spread.numbers, 0.0) + math.ulp(0.0)
+        logarithms = np.log(np.minimum(spread.octaves.middles, spread.octaves.top) + self.offset)
+        return float(sure @ self._in_unit(logarithms) / sure.sum())
+
+    def _in_unit(self, logarithms: np.ndarray) -> np.ndarray:
+        return np.asarray((logarithms - sum(self.ends) / 2) / self.half)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +196,10 @@ class LogLink(ExtraFacts):
         Range of the targets.
     units : tuple of float
         Centre and unit of the targets behind the oracle.
+    exposed : bool, default=False
+        Whether records have exposures.
+    exposure : float or None, default=None
+        Mean exposure, if it is released for an identity link.
     targets : LogTargets or None, default=None
         The map of the targets.
     calibration : LogCalibration or None, default=None
@@ -185,16 +209,23 @@ class LogLink(ExtraFacts):
     link: str
     bounds: tuple[float, float]
     units: tuple[float, float]
+    exposed: bool = False
+    exposure: float | None = None
     targets: LogTargets | None = None
     calibration: "LogCalibration | None" = None
 
     @classmethod
-    def planned(cls, link: str, signal: float, bounds: tuple[float, float], units: tuple[float, float]) -> "LogLink":
-        """Return the public facts, with the releases before and after the fit."""
-        parts = (ScoreOctaves, 1.0, N_OCTAVES, OF_SCORES), (LinkSums, LinkSums.clip_norm, LinkSums.size, 1 - OF_SCORES)
+    def planned(cls, signal: float, exposed: bool, **facts: Any) -> "LogLink":
+        """Return the public facts, with the releases before and after the fit; an identity link has one for exposures."""
+        planned, sums = cls(exposed=exposed, share=share_of_fit(signal), **facts), ExposedLinkSums if exposed else LinkSums
+        if signal < LEAST_SIGNAL:
+            front = Release(ExposedHistogram, Gaussian(), math.sqrt(2), 2)
+            return replace(planned, front=front, share=1 - OF_TARGETS)
+        parts = (ScoreOctaves, 1.0, N_OCTAVES, OF_SCORES), (sums, sums.clip_norm, sums.size, 1 - OF_SCORES)
         after = tuple((1, Release(query, Gaussian(1 / math.sqrt(part)), norm, size)) for query, norm, size, part in parts)
-        facts = cls(link=link, bounds=bounds, units=units, back=Schedule(after), share=share_of_fit(signal))
-        return replace(facts, front=Release(TargetHistogram, Gaussian(), 1.0, facts.octaves.ends.size + 1))
+        query = (ExposedHistogram if exposed else TargetHistogram)(planned.octaves.ends)
+        front = Release(type(query), Gaussian(), query.clip_norm, query.size)
+        return replace(planned, front=front, back=Schedule(after))
 
     @property
     def of_front(self) -> float:
@@ -287,17 +318,21 @@ class BentLine:
     ----------
     mean : float
         Released mean of the targets, below which predictions p become ``mean * exp(p / mean - 1)``.
+    exposure : float, default=1.0
+        Released mean of the exposures, by which predictions are divided.
     """
 
     mean: float
+    exposure: float = 1.0
 
     def means(self, predictions: np.ndarray) -> np.ndarray:
         """Return the predictions, all of them positive."""
         low = np.clip(predictions / self.mean - 1, -1.0, 0.0)
-        return np.asarray(np.where(predictions >= self.mean, predictions, self.mean * np.exp(low)))
+        return np.asarray(np.where(predictions >= self.mean, predictions, self.mean * np.exp(low)) / self.exposure)
 
     def __str__(self) -> str:
-        return f"identity link; predictions p below the released mean m = {self.mean:.4g} are m exp(p / m - 1)"
+        divided = "" if self.exposure == 1 else f", and all are divided by the released mean exposure {self.exposure:.3g}"
+        return f"identity link; predictions p below the released mean m = {self.mean:.4g} are m exp(p / m - 1){divided}"
 
 
 def share_of_fit(signal: float) -> float:
@@ -308,8 +343,20 @@ def share_of_fit(signal: float) -> float:
 def poisson_slope(mean: float, offset: float) -> float:
     """Return the derivative of log m in the mean of log(Y + c), for a Poisson number Y of mean m."""
     mean = max(mean, 1e-6)
-    numbers = np.arange(int(min(mean + 12 * math.sqrt(mean) + 20, 1e6)))
-    return 1 / (mean * float(poisson.pmf(numbers, mean) @ np.log1p(1 / (numbers + offset))))
+    return 1 / (mean * _mean(mean, lambda numbers: np.log1p(1 / (numbers + offset))))
+
+
+def mean_logarithm(mean: float, offset: float) -> float:
+    """Return the mean of log(Y + c), for a Poisson number Y."""
+    return _mean(mean, lambda numbers: np.log(numbers + offset))
+
+
+def _mean(mean: float, function: Callable[[np.ndarray], np.ndarray]) -> float:
+    """Return the mean of a function of a Poisson number; for large ones by even quantiles of the normal law."""
+    if mean > MOST_EXACT:
+        return float(function(mean + math.sqrt(mean) * ndtri((np.arange(100) + 0.5) / 100)).mean())
+    numbers = np.arange(int(mean + 12 * math.sqrt(mean) + 20))
+    return float(poisson.pmf(numbers, mean) @ function(numbers))
 
 
 class Linking:
@@ -332,17 +379,31 @@ class Linking:
         """Release how targets spread, and map them to logarithms."""
         facts, octaves = self._facts, self._facts.octaves
         centre, unit = facts.units
-        numbers = self._oracle.ask(TargetHistogram((octaves.ends - centre) / unit))
-        self._spread = Spread(octaves, numbers, self._noise_of(TargetHistogram), self._n)
+        query = (ExposedHistogram if facts.exposed else TargetHistogram)((octaves.ends - centre) / unit)
+        answer, noise = self._oracle.ask(query), self._noise_of(type(query))
+        self._exposure = Exposure(self._n, 0.0) if not facts.exposed else Exposure(float(answer[-1]), noise).within(self._n)
+        self._spread = Spread(octaves, answer[: octaves.ends.size + 1], noise, self._n)
         mean, (low, top) = self._spread.mean, facts.bounds
         offset = max(OF_MEAN * mean, HALF) if facts.counts else OF_MEAN * mean
         self._slope = poisson_slope(mean, offset) if facts.counts else 1 + OF_MEAN
-        self._targets = LogTargets(centre, unit, offset, (math.log(low + offset), math.log(top + offset)))
+        rate = self._n * mean / self._exposure.total if facts.exposed else None
+        ends = (low, top) if rate is None else (0.0, top)
+        ends = math.log(ends[0] + offset), math.log(ends[1] + offset)
+        if rate is not None:
+            ends = ends[0] - math.log(rate + offset), ends[1] - math.log(offset)
+        self._targets = LogTargets(centre, unit, offset, ends, rate)
         self._oracle.map_targets(self._targets)
+
+    def mean_exposure(self) -> float:
+        """Release the mean exposure, for an identity link."""
+        answer, noise = self._oracle.ask(ExposedHistogram(np.empty(0))), self._noise_of(ExposedHistogram)
+        return Exposure(float(answer[-1]), noise).within(self._n).total / self._n
 
     def calibrated(self, result: SolverResult) -> SolverResult:
         """Release level and slope for the model that was fitted; return its result with both."""
-        facts, spread, targets, noise = self._facts, self._spread, self._targets, self._noise_of(LinkSums)
+        facts, spread, targets = self._facts, self._spread, self._targets
+        kind = ExposedLinkSums if facts.exposed else LinkSums
+        noise = self._noise_of(kind)
         weight, shift = getattr(result.extra, "weight", None), float(np.sum(getattr(result.extra, "offset", 0.0)))
         if weight is None:  # no trees have scored the records
             self._oracle.bin_rows(no_bins, result.coef)
@@ -350,10 +411,14 @@ class Linking:
         centre, least = self._centre(result)
         width, clip = self._width(ScoreOctaves(weight, centre - shift), least), spread.clip(noise)
         zero, span = -facts.units[0] / facts.units[1], clip / facts.units[1]
-        answer = self._oracle.ask(LinkSums(weight, centre - shift, width, zero, span))
-        sums = Sums(answer[:N_BINS], clip * float(answer[-2]), clip * float(answer[-1]) / PRODUCTS, noise, clip * noise, self._n)
+        answer = self._oracle.ask(kind(weight, centre - shift, width, zero, span))
+        total, product = clip * answer[N_BINS : N_BINS + 2] / [1.0, PRODUCTS]
+        if facts.exposed:
+            self._exposure = self._exposure.combined(Exposure(float(answer[-1]), noise)).within(self._n)
+        n = self._exposure.total
+        sums = Sums(answer[:N_BINS], float(total), float(product), noise, clip * noise, n)
         per_unit = 1 / (targets.half * width)
-        level, mean, slope, slope_noise = sums.level_and_slope(spread.mean, self._slope / per_unit)
+        level, mean, slope, slope_noise = sums.level_and_slope(spread.mean * self._n / n, self._slope / per_unit)
         calibration = LogCalibration(
             slope * per_unit,
             self._slope,
@@ -361,7 +426,7 @@ class Linking:
             level,
             targets.logarithm(centre),
             mean,
-            clip * noise / (self._n * mean),
+            clip * noise / (n * mean),
             clip,
             targets.offset,
             REACH * slope,
@@ -381,9 +446,7 @@ class Linking:
         """Return the mean of the scores, that of the logarithms, and the least width of scores around it."""
         if result.moments is not None and result.moments.target is not None:
             return float(np.clip(result.moments.target, -1.0, 1.0)), 1.5 * result.moments.target_noise
-        sure = np.maximum(self._spread.numbers, 0.0) + math.ulp(0.0)
-        logarithms = self._targets.of(np.minimum(self._spread.octaves.middles, self._facts.bounds[1]))
-        return float(np.clip(sure @ logarithms / sure.sum(), -1.0, 1.0)), 0.0
+        return float(np.clip(self._targets.mean(self._spread), -1.0, 1.0)), 0.0
 
     def _width(self, query: ScoreOctaves, least: float) -> float:
         """Release the distances of scores from their centre; return the one that few exceed."""
@@ -391,6 +454,32 @@ class Linking:
         left = np.append(np.cumsum(counts[:0:-1])[::-1], 0.0)
         few = left < np.maximum(BEYOND * self._n, 2 * noise * np.sqrt(np.arange(N_OCTAVES)[::-1]))
         return min(max(2.0 ** (int(np.argmax(few)) + 2 - N_OCTAVES), least, LEAST_WIDTH), 2.0)
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """Released sum of the exposures of all records.
+
+    Parameters
+    ----------
+    total : float
+        The noisy sum.
+    noise : float
+        Standard deviation of its noise.
+    """
+
+    total: float
+    noise: float
+
+    def within(self, n_samples: int) -> "Exposure":
+        """Return the same, no larger than the number of records, and no smaller than a part of it."""
+        return replace(self, total=min(max(self.total, LEAST_EXPOSURE * n_samples), float(n_samples)))
+
+    def combined(self, other: "Exposure") -> "Exposure":
+        """Return the mean of two sums, weighted by their precision."""
+        one, two = other.noise**2, self.noise**2
+        share = one / (one + two) if one + two else 0.5
+        return Exposure(share * self.total + (1 - share) * other.total, math.sqrt(one * two / max(one + two, math.ulp(0.0))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,7 +495,7 @@ class Sums:
     noise, of_total : float
         Standard deviations of the noise of a bin, and of ``total``.
     n_samples : float
-        Number of records.
+        Number of records, or the sum of their exposures.
     """
 
     bins: np.ndarray

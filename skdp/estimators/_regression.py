@@ -141,6 +141,7 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
         solver: "str | Solver" = "auto",
         target_bounds: tuple[float, float] | None = None,
         link: str = "identity",
+        max_exposure: float = 1.0,
         alpha: float | None = None,
         l1_ratio: float = 0.0,
         schema: Any = None,
@@ -161,6 +162,7 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
         self.solver = solver
         self.target_bounds = target_bounds
         self.link = link
+        self.max_exposure = max_exposure
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.schema = schema

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -171,6 +172,16 @@ class RegressionTask(Task):
                 "each column of y, a vector y, or public facts of all columns of X."
             )
 
+    def taken_exposure(self, exposure: Any) -> dict[str, Any]:
+        """Return the exposures in a list from which the table takes them; raise TypeError or ValueError where none are taken."""
+        if exposure is None:
+            return {}
+        if "max_exposure" not in vars(self):
+            raise TypeError(f"{self.kind}.fit does not take exposure, which models of counts with link='log_count' take.")
+        if self.link != "log_count":
+            raise ValueError(f"exposure is given with link={shown(self.link)}; expected link='log_count'.")
+        return {"exposure": [exposure]}
+
     def _bounds_of_each(self, given: Any) -> list[Any]:
         """Return the pairs of a range of y that has one for each of several targets; none if it has not."""
         kinds = (list, tuple, np.ndarray)
@@ -246,8 +257,9 @@ class RegressionTask(Task):
         if n_targets is not None and self.inference:
             raise ValueError("inference=True takes one target, a vector y; for several, expected inference=False.")
         signal, around = signal_to_noise(self.known_budget(facts.n_samples), facts.n_samples), NO_EXTRA
-        if self.linked and signal >= LEAST_SIGNAL:
-            around = LogLink.planned(self.link, signal, self._bounds(), self.units())
+        if self.linked and (signal >= LEAST_SIGNAL or self.exposed):
+            public = {"link": self.link, "bounds": self._bounds(), "units": self.units()}
+            around = LogLink.planned(signal, self.exposed, **public)
         return self._problem(facts.n_samples, facts.n_features, loss, target_bound=bound, around=around)
 
     def signal(self, budget: Budget, n_samples: int) -> float:
@@ -257,7 +269,10 @@ class RegressionTask(Task):
     def answered(self, plan: Plan, oracle: Oracle, rng: np.random.Generator) -> SolverResult:
         if plan.problem.around is NO_EXTRA:
             return super().answered(plan, oracle, rng)
-        linking = Linking(plan, oracle)
+        linking, around = Linking(plan, oracle), plan.problem.around
+        if around.back is None and isinstance(around, LogLink):
+            around = replace(around, exposure=linking.mean_exposure())
+            return replace(super().answered(plan, oracle, rng), around=around)
         linking.map_targets()
         return linking.calibrated(super().answered(plan, oracle, rng))
 
@@ -269,7 +284,7 @@ class RegressionTask(Task):
         """Return how predictions follow from scores, for the report; nothing for the identity link that is asked for."""
         if not self.linked:
             return {}
-        if plan.problem.around is not NO_EXTRA:
+        if plan.problem.around.back is not None:
             after = 1 - OF_TARGETS - plan.problem.around.share
             return {"link": f"{self.link}, with {OF_TARGETS:.0%} of the squared budget before the fit and {after:.0%} after it"}
         signal = signal_to_noise(plan.problem.budget, plan.problem.n_samples)
@@ -285,12 +300,14 @@ class RegressionTask(Task):
         around, bounds = result.around, self._bounds()
         if isinstance(around, LogLink) and around.targets is not None and around.calibration is not None:
             model = self.replaced(link="identity", target_bounds=around.targets.ends).model(plan, result, facts)
+            bounds = (0.0, bounds[1]) if self.exposed else bounds  # per unit of exposure
             return {**around.calibration.scaled(model), "target_bounds_": bounds, "link_": self.link}
         centre, unit = self.units()
         known = None if result.moments is None else result.moments.target
         mean = centre + unit * float(np.ravel(self.coefficients(plan, result.coef)[1])[0] if known is None else known)
         mean = min(max(mean, LEAST_MEAN * bounds[1]), bounds[1])
-        return {**self.model(plan, result, facts), "link_": "identity", "calibration_": BentLine(mean)}
+        exposure = around.exposure if isinstance(around, LogLink) and around.exposure is not None else 1.0
+        return {**self.model(plan, result, facts), "link_": "identity", "calibration_": BentLine(mean, exposure)}
 
     def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         bounds = self._bounds()
@@ -334,6 +351,8 @@ class DPRegressor(RegressorMixin, DPEstimator):
         medians. Where the signal-to-noise ratio is below 150, the link is the identity, with the whole budget, and predictions
         below the mean are bent so that they stay positive; the report says so. "identity" suits targets that are sums of
         effects.
+    max_exposure : float, default=1.0
+        Public bound on the exposures of records, where ``fit`` takes some. It must not be computed from the data.
 
     Attributes
     ----------
@@ -359,7 +378,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
         return tags
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, *, persons: Any = None, **unsupported: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, *, persons: Any = None, exposure: Any = None, **unsupported: Any) -> Any:
         """Fit the model, spending the budget once.
 
         Parameters
@@ -372,6 +391,10 @@ class DPRegressor(RegressorMixin, DPEstimator):
             Whose each row is, with ``privacy_unit="person"``: an id per row, integers or texts, or the name of a column of a data
             frame or a table in partitions, which is no feature then; or a Dask series beside a Dask frame. Ids are private, and
             nothing keeps them.
+        exposure : array-like of shape (n_samples,) or None, default=None
+            With ``link="log_count"``, how long or how far each record counted, such as years of insurance: positive numbers,
+            private parts of the records. More than ``max_exposure`` counts as that. `predict` then returns means per unit of
+            exposure.
         **unsupported : dict
             ``sample_weight``, array-like of shape (n_samples,), where ``max_sample_weight`` is given: weights of the records,
             which are private. Refused else, as all other arguments: they raise a TypeError with the reason.
@@ -382,14 +405,15 @@ class DPRegressor(RegressorMixin, DPEstimator):
             The fitted estimator. An interrupted fit leaves it unchanged.
         """
         with silent():
-            self._task().check_several(X, y)
-            return self._fit(X, y, unsupported, persons=persons)
+            task = self._task()
+            task.check_several(X, y)
+            return self._fit(X, y, unsupported, persons=persons, **task.taken_exposure(exposure))
 
     @takes_tables
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted target of each record, clipped to ``target_bounds_`` unless that is None.
 
-        With a log link it is the mean of the target, and not a logarithm.
+        With a log link it is the mean of the target, and not a logarithm; after a fit with exposures, per unit of exposure.
 
         Parameters
         ----------

@@ -349,6 +349,7 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
         privacy_unit: str = "record",
         target_bounds: tuple[float, float] | None = None,
         link: str = "identity",
+        max_exposure: float = 1.0,
         schema: Any = None,
         feature_bounds: Any = None,
         random_state: Any = None,
@@ -360,6 +361,7 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
         self.privacy_unit = privacy_unit
         self.target_bounds = target_bounds
         self.link = link
+        self.max_exposure = max_exposure
         self.schema = schema
         self.feature_bounds = feature_bounds
         self.random_state = random_state

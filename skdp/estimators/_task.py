@@ -106,6 +106,8 @@ class Task(ABC):
     fit_intercept: Any = True
     intercept_scaling: Any = 1.0
     max_sample_weight: Any = None
+    max_exposure: Any = None
+    exposed: bool = False  # whether records of this fit have exposures
     inference: Any = False
     privacy_unit: Any = "record"
     n_persons: int | None = None  # public number of persons of the table of this fit; None if records are protected
@@ -180,10 +182,12 @@ class Task(ABC):
         self.check_parameters()
         return self.table(X, y, **inputs)
 
-    def table(self, X: Any, y: Any, sample_weight: Any = None, persons: Any = None, **inputs: Any) -> "Table | PartitionedTable":
+    def table(
+        self, X: Any, y: Any, sample_weight: Any = None, persons: Any = None, exposure: Any = None, **inputs: Any
+    ) -> "Table | PartitionedTable":
         """Check the training table, whose rows a schema prepares where there is one.
 
-        The weights, and the persons of the rows, are taken out of their lists.
+        Weights, exposures and the persons of the rows are taken out of their lists.
         """
         given = (X, y) if asks_for_data(self) else (None, None)
         schema = self.row_schema
@@ -195,11 +199,15 @@ class Task(ABC):
                     f"max_sample_weight={shown(self.max_sample_weight)} with a table in partitions, which has no weights; "
                     "expected a table in memory, or None."
                 )
+            if exposure is not None:
+                raise TypeError("exposure is given with a table in partitions, which has none; expected a table in memory.")
             table = read_partitions(self, X, y, None if persons is None else persons.pop())
         else:
             table = Table(*self.read(self.scratch(), X, y, **inputs), given=given)
             if sample_weight is not None:
-                table.sample_weight = read_weights(sample_weight.pop(), self.max_sample_weight, table.facts.n_samples)
+                table.sample_weight = self.weights("sample_weight", sample_weight.pop(), table.facts.n_samples)
+            if exposure is not None:
+                table.exposure = self.weights("exposure", exposure.pop(), table.facts.n_samples)
             if persons is not None:
                 table.persons = persons.pop()
                 if len(table.persons.numbers) != table.facts.n_samples:  # of a table that lies about its length
@@ -330,8 +338,12 @@ class Task(ABC):
 
     def check_inputs(self, n_samples: int, **inputs: Any) -> None:
         """Raise TypeError or ValueError for further inputs of `table` that are not valid."""
-        if inputs.get("sample_weight"):
-            read_weights(inputs["sample_weight"][0], self.max_sample_weight, n_samples)
+        for name in {"sample_weight", "exposure"} & {*inputs}:
+            self.weights(name, inputs[name][0], n_samples)
+
+    def weights(self, name: str, given: Any, n_samples: int) -> np.ndarray:
+        """Return sample weights or exposures over their public bound, checked."""
+        return read_weights(name, given, getattr(self, f"max_{name}"), n_samples)
 
     def known_budget(self, n_samples: int) -> Budget:
         """Return the budget without warnings, which the plan gives; delta = 0 is replaced by the default delta."""
@@ -452,6 +464,7 @@ class Task(ABC):
         check_scale("data_norm", self.data_norm, optional=True)
         check_scale("clip_norm", self.clip_norm, optional=True)
         check_scale("max_sample_weight", self.max_sample_weight, optional=True)
+        check_scale("max_exposure", self.max_exposure, optional=True)
         check_scale("intercept_scaling", self.intercept_scaling)
         check_truth("fit_intercept", self.fit_intercept)
         check_integer("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, minimum=0, optional=True)

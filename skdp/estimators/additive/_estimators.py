@@ -247,6 +247,7 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
         solver: "str | Solver" = "auto",
         target_bounds: tuple[float, float] | None = None,
         link: str = "identity",
+        max_exposure: float = 1.0,
         schema: Any = None,
         feature_bounds: Any = None,
         interactions: Any = (),
@@ -267,6 +268,7 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
         self.solver = solver
         self.target_bounds = target_bounds
         self.link = link
+        self.max_exposure = max_exposure
         self.schema = schema
         self.feature_bounds = feature_bounds
         self.interactions = interactions

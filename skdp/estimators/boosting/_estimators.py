@@ -246,6 +246,7 @@ class DPGradientBoostingRegressor(StagedRegression, BoostedModel, DPRegressor):
         privacy_unit: str = "record",
         target_bounds: tuple[float, float] | None = None,
         link: str = "identity",
+        max_exposure: float = 1.0,
         schema: Any = None,
         feature_bounds: Any = None,
         random_state: Any = None,
@@ -257,6 +258,7 @@ class DPGradientBoostingRegressor(StagedRegression, BoostedModel, DPRegressor):
         self.privacy_unit = privacy_unit
         self.target_bounds = target_bounds
         self.link = link
+        self.max_exposure = max_exposure
         self.schema = schema
         self.feature_bounds = feature_bounds
         self.random_state = random_state

@@ -353,6 +353,15 @@ class TrainingData(PrivateData):
             return float(self._n_rows if self._blocks.sample is None else self._blocks.sample.size)
         return float(sum(self._presence[part].sum() for part in self._blocks.parts()))
 
+    def total_exposure(self) -> float:
+        """Return the sum of the exposures of the records, each in [0, 1] and times the weight of its record; 0 without any."""
+        total = TreeSum(self._chunk_rows)
+        for part in self._blocks.parts():
+            exposure, present = part_of(self._exposure, part), self._present(part)
+            exposure = np.zeros(len(self._y[part])) if exposure is None else exposure
+            total.add(np.array([exposure.sum() if present is None else exposure @ present]), len(exposure))
+        return float(total.total()[0])
+
     def totals(self) -> np.ndarray:
         """Return the sums of the clipped rows, without the intercept's constant, and of the targets, clipped to norm 1.
 

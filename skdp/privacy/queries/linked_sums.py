@@ -10,7 +10,7 @@ from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.kernels import Records
 from skdp.privacy.queries._base import CountQuery, SumQuery
 
-__all__ = ["LinkSums", "ScoreOctaves"]
+__all__ = ["ExposedLinkSums", "LinkSums", "ScoreOctaves"]
 
 # Octaves of a distance of scores, of which the last one ends at the width of the range [-1, 1]; bins of scores. Choices.
 N_OCTAVES, N_BINS = 20, 32
@@ -109,3 +109,27 @@ class LinkSums(SumQuery):
         scores, targets = np.clip(np.nan_to_num(scores), -1.0, 1.0), np.clip(np.nan_to_num(targets), 0.0, 1.0)
         bins = np.minimum(((scores + 1) / 2 * N_BINS).astype(np.intp), N_BINS - 1)
         return np.column_stack([np.eye(N_BINS)[bins], targets, PRODUCTS * targets * scores])
+
+
+@dataclass(frozen=True)
+class ExposedLinkSums(LinkSums):
+    r"""Sum what `LinkSums` does, with exposures w in [0, 1]: a record adds :math:`(w e_b, y, y u / \sqrt 3, w)`."""
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 1.0, "zero_out": 1.0}
+    clip_norm: ClassVar[float] = math.sqrt(10 / 3)
+    size: ClassVar[int] = N_BINS + 3
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return :math:`\sqrt{10/3}` under both adjacencies.
+
+        Proof. As for `LinkSums`, targets and products move by at most 4/3, squared. A record adds w to a bin and to the sum of
+        exposures: at most 2. Two records in different bins move both by :math:`w^2 + w'^2 + (w - w')^2`, which is convex and 2 in
+        the corners (1, 0) and (1, 1); in the same bin they move them by :math:`2 (w - w')^2 \le 2`. Both bounds are attained.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def _terms(self, base: np.ndarray, trees: np.ndarray, records: Records) -> np.ndarray:
+        terms = super()._terms(base, trees, records)
+        exposure = np.zeros(len(terms)) if records.exposure is None else records.exposure
+        terms[:, :N_BINS] *= exposure[:, None]
+        return np.column_stack([terms, exposure])

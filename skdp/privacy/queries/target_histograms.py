@@ -1,13 +1,15 @@
 """Count records by target: in ranges that suit every unit, or in given ranges."""
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import CountQuery
+from skdp.privacy.queries._base import CountQuery, SumQuery
 
-__all__ = ["LEAST_EXPONENT", "TargetExponents", "TargetHistogram"]
+__all__ = ["LEAST_EXPONENT", "ExposedHistogram", "TargetExponents", "TargetHistogram"]
 
 # Smallest and largest binary exponent of a range. They are those of all float64 numbers (-1073 to 1024), with one more for zero.
 LEAST_EXPONENT, LARGEST_EXPONENT = -1074, 1024
@@ -73,3 +75,38 @@ class TargetHistogram(CountQuery):
         """Return the un-noised counts, without null records: below the first edge, between edges, and from the last edge on."""
         edges = np.sort(self.edges)  # if unsorted, a bin could depend on the target before
         return rows.histogram(lambda records: np.searchsorted(edges, records.targets, side="right"), self.size)
+
+
+@dataclass(frozen=True, eq=False)
+class ExposedHistogram(TargetHistogram):
+    """Count the records as `TargetHistogram` does, and sum their exposures, each of which is in [0, 1]."""
+
+    relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(1.5), "zero_out": 1.0}
+
+    @property
+    def clip_norm(self) -> float:
+        """Norm of the contribution of one record, at most ``sqrt(2)``."""
+        return math.sqrt(2)
+
+    @property
+    def size(self) -> int:
+        """Number of ranges, and the sum of the exposures."""
+        return super().size + 1
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return ``sqrt(2)`` under ``zero_out`` and ``sqrt(3)`` under ``replace_one``.
+
+        Proof. A record adds 1 to one count, and its exposure, in [0, 1] by clipping, to the sum: a vector of norm at most
+        ``sqrt(2)``. Replacing it moves two counts by 1 at most, and the sum by 1 at most. A null record adds nothing.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def l1_sensitivity(self, adjacency: str) -> int:
+        """Raise PrivacyAccountingError: exposures are no integers."""
+        return SumQuery.l1_sensitivity(self, adjacency)
+
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised counts, then the sum of the exposures."""
+        edges = np.sort(self.edges)
+        counts = rows.histogram(lambda records: np.searchsorted(edges, records.targets, side="right"), edges.size + 1)
+        return np.append(counts, rows.total_exposure())
