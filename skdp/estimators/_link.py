@@ -33,7 +33,8 @@ OF_TARGETS, AFTER, LEAST_AFTER, MOST_AFTER, OF_SCORES = 0.03, 120.0, 0.08, 0.35,
 OF_MEAN, HALF = 0.1, 0.5
 OCTAVES_OF_AMOUNTS, MOST_EXPONENT = 14, 60  # octaves below the top, all of them for counts; largest exponent of an end
 MIDDLE = 0.72  # of an octave of amounts, over its upper end
-SURE, FAINT = 3.0, 2.0  # deviations of noise below which octaves of y, and bins of scores, count as empty
+SURE, FAINT = 3.0, 2.0  # deviations of noise below which octaves of y count as empty in the mean, and in the clip
+IN_TAIL = 0.15  # share of the records at each end of the scores, where a bin that rises again is noise
 # The clip of y makes (BIAS * bias)^2 + noise^2 least, is at least twice the mean, and its noise at most MOST_NOISE of the sum.
 BIAS, MOST_NOISE = 3.0, 0.15
 BEYOND = 0.02  # share of the records beyond the width of the scores
@@ -43,7 +44,7 @@ LEAST_WIDTH, N_MEANS, N_SLOPES = 1e-9, 4001, 601  # of scores, and of the grids 
 STEEPEST = 5.0  # logarithm of the ratio of means a width apart
 REACH = 1.25  # width up to which predictions follow the line
 LEAST_EXPOSURE = 0.05  # mean of the exposures, over their bound
-MOST_EXACT = 1e4  # mean of Poisson numbers up to which sums over them are exact
+MOST_EXACT = 1e3  # mean of Poisson numbers up to which sums over them are exact
 LEAST_MEAN = 0.02  # mean of an identity link that is bent, at least, over the top of the range
 
 
@@ -121,7 +122,7 @@ class Spread:
         largest, middles = self.octaves.largest, self.octaves.middles
         mode = 1 + int(np.argmax(self.numbers[1:]))  # from there on, a larger number is noise
         falling = np.append(self.numbers[:mode], isotonic_regression(self.numbers[mode:], increasing=False))
-        kept = np.where(falling > self.noise, falling, 0.0)
+        kept = np.where(falling > FAINT * self.noise, falling, 0.0)
         best = math.inf, self.octaves.top
         for end in largest[1:].tolist():
             first = best[0] == math.inf
@@ -164,7 +165,7 @@ class LogTargets:
         logarithms = np.log(np.maximum(self.centre + self.unit * targets, 0.0) + self.offset)
         if self.rate is not None and exposure is not None:
             places = np.linspace(0.0, 1.0, 201) ** 2
-            usual = [mean_logarithm(self.rate * place, self.offset) for place in places.tolist()]
+            usual = _of_poisson(self.rate * places, lambda numbers: np.log(numbers + self.offset))
             logarithms -= np.interp(exposure, places, usual)
         return self._in_unit(logarithms)
 
@@ -343,20 +344,16 @@ def share_of_fit(signal: float) -> float:
 def poisson_slope(mean: float, offset: float) -> float:
     """Return the derivative of log m in the mean of log(Y + c), for a Poisson number Y of mean m."""
     mean = max(mean, 1e-6)
-    return 1 / (mean * _mean(mean, lambda numbers: np.log1p(1 / (numbers + offset))))
+    return 1 / (mean * float(_of_poisson(np.array([mean]), lambda numbers: np.log1p(1 / (numbers + offset)))[0]))
 
 
-def mean_logarithm(mean: float, offset: float) -> float:
-    """Return the mean of log(Y + c), for a Poisson number Y."""
-    return _mean(mean, lambda numbers: np.log(numbers + offset))
-
-
-def _mean(mean: float, function: Callable[[np.ndarray], np.ndarray]) -> float:
-    """Return the mean of a function of a Poisson number; for large ones by even quantiles of the normal law."""
-    if mean > MOST_EXACT:
-        return float(function(mean + math.sqrt(mean) * ndtri((np.arange(100) + 0.5) / 100)).mean())
-    numbers = np.arange(int(mean + 12 * math.sqrt(mean) + 20))
-    return float(poisson.pmf(numbers, mean) @ function(numbers))
+def _of_poisson(means: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return the means of a function of Poisson numbers of some means; of large ones by even quantiles of the normal law."""
+    top = min(float(means.max()), MOST_EXACT)
+    numbers = np.arange(int(top + 12 * math.sqrt(top) + 20))
+    exact = poisson.pmf(numbers, np.minimum(means, MOST_EXACT)[:, None]) @ function(numbers)
+    usual = np.maximum(means[:, None] + np.sqrt(means)[:, None] * ndtri((np.arange(100) + 0.5) / 100), 0.0)
+    return np.asarray(np.where(means > MOST_EXACT, function(usual).mean(axis=1), exact))
 
 
 class Linking:
@@ -518,7 +515,7 @@ class Sums:
         expected : float
             The slope that theory expects.
         """
-        bins, scores, n = self._on_simplex(), (np.arange(N_BINS) + 0.5) / N_BINS * 2 - 1, self.n_samples
+        bins, scores, n = self._smooth(), (np.arange(N_BINS) + 0.5) / N_BINS * 2 - 1, self.n_samples
         of_total, means = max(self.of_total, 1e-9 * n * mean), mean * np.geomspace(0.02, 50.0, N_MEANS)
         posterior = -np.square(self.total - means * n) / (2 * of_total**2) - np.square(np.log(means / mean) / PRIOR_OF_MEAN) / 2
         mean = float(means[np.argmax(posterior)])
@@ -537,13 +534,14 @@ class Sums:
         spread = np.sqrt(weights @ np.square(slopes - slopes[best]) / weights.sum())
         return math.log(levels[best]), mean, float(slopes[best]), float(spread)
 
-    def _on_simplex(self) -> np.ndarray:
-        """Return the numbers of records by score: without bins that are noise, projected to a sum of all records."""
-        sure = self.bins > FAINT * self.noise
-        bins = np.where(sure, self.bins, 0.0) if sure.any() else self.bins
-        falling = np.sort(bins)[::-1]
-        cuts = (np.cumsum(falling) - self.n_samples) / np.arange(1, N_BINS + 1)
-        return np.maximum(bins - cuts[np.flatnonzero(falling > cuts)[-1]], 0.0)
+    def _smooth(self) -> np.ndarray:
+        """Return the numbers of records by score, none of them negative, which fall towards both ends of the scores."""
+        bins, below = self.bins.copy(), np.cumsum(np.maximum(self.bins, 0.0))
+        low, high = np.searchsorted(below, np.array([IN_TAIL, 1 - IN_TAIL]) * below[-1])
+        bins[high:] = isotonic_regression(bins[high:], increasing=False)
+        bins[: low + 1] = isotonic_regression(bins[: low + 1], increasing=True)
+        bins = np.maximum(bins, 0.0)
+        return np.asarray(self.n_samples * bins / bins.sum() if bins.any() else np.full(N_BINS, self.n_samples / N_BINS))
 
 
 def no_bins(rows: Any) -> np.ndarray:

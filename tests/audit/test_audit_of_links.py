@@ -8,7 +8,9 @@ from packaging.version import Version
 from skdp import DPLinearRegression
 from skdp.audit._audit import lower_bound
 from skdp.audit._claim import Claim
+from skdp.estimators import _task
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
+from skdp.privacy.data import training_data
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import linked_sums
@@ -24,6 +26,8 @@ X = np.stack([np.linspace(-0.2, 0.2, N), np.zeros(N)], axis=1)
 X[:2, 0] = 1.0, -1.0
 Y = (np.arange(N) % 3).astype(float)
 Y[:2] = 99.0
+EXPOSURE = np.full(N, 0.5)
+EXPOSURE[:2] = 50.0  # counts as 1
 
 
 def unclipped(patched):
@@ -54,7 +58,15 @@ def exact(name):
     return patch
 
 
-TWINS = {"targets unclipped": unclipped} | {name: exact(name) for name in ("TargetHistogram", "ScoreOctaves", "LinkSums")}
+def beyond_the_bound(patched):
+    """Exposures count for what they are."""
+
+    patched.setattr(_task, "read_weights", lambda name, given, largest, n_samples: given)
+    patched.setattr(training_data, "_shares", lambda given: given)
+
+
+TWINS = {"targets unclipped": unclipped, "exposures beyond the bound": beyond_the_bound}
+TWINS |= {name: exact(name) for name in ("TargetHistogram", "ScoreOctaves", "LinkSums", "ExposedHistogram", "ExposedLinkSums")}
 
 
 class Adversary:
@@ -91,7 +103,7 @@ class Adversary:
         return answer
 
 
-def attacked(adjacency, n_runs, twin=None):
+def attacked(adjacency, n_runs, twin=None, exposed=False):
     """Lower bound on the epsilon of all that a fit asks."""
     found, given = [], {"feature_bounds": 1.0, "target_bounds": (0, 99), "link": "log_count", "solver": "ssp"}
     model = DPLinearRegression(EPSILON, delta=DELTA, adjacency=adjacency, **given)
@@ -102,7 +114,9 @@ def attacked(adjacency, n_runs, twin=None):
 
     with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(type(model._task()), "run", run)
-        model.fit(X, Y)
+        if twin is not None:
+            twin(patched)
+        model.fit(X, Y, exposure=EXPOSURE if exposed else None)
     task, plan, rows = found
     others = [rows.without(np.array([0])), rows if adjacency == "zero_out" else rows.without(np.array([1]))]
     scores = np.empty((2, n_runs))
@@ -125,11 +139,12 @@ def attacked(adjacency, n_runs, twin=None):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TWINS)
 def test_every_broken_twin_is_caught(name):
-    assert attacked("zero_out", 100, TWINS[name]) > EPSILON
+    assert attacked("zero_out", 100, TWINS[name], "xpos" in name) > EPSILON
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("exposed", (False, True))
 @pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
-def test_no_bound_is_above_the_claim_and_the_attack_has_teeth(adjacency):
+def test_no_bound_is_above_the_claim_and_the_attack_has_teeth(adjacency, exposed):
     """A false alarm has probability at most 1e-4; the noise is that of a seed."""
-    assert 0.15 * EPSILON < attacked(adjacency, 500) <= EPSILON
+    assert 0.15 * EPSILON < attacked(adjacency, 500, exposed=exposed) <= EPSILON

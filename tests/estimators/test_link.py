@@ -10,10 +10,14 @@ import pandas as pd
 import pytest
 from marks import slow
 from seeded import fitted
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.metrics import d2_tweedie_score
+from sklearn.model_selection import cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from skdp import DPAdditiveRegressor, DPGradientBoostingRegressor, DPLinearRegression, DPTabularRegressor
+from skdp import DPAdditiveRegressor, DPGradientBoostingRegressor, DPLinearRegression, DPQuantileRegressor, DPTabularRegressor
 from skdp.data import chunks
 from skdp.estimators._link import LEAST_SIGNAL, Octaves, Spread, Sums, poisson_slope
 from skdp.estimators.boosting import _rule
@@ -127,7 +131,7 @@ def test_the_releases_around_have_their_shares(kind, adjacency, few_trees):
 TABLES = {1: (X[:N], COUNTS[:N]), 2: (np.where(np.arange(2 * N).reshape(N, 2) % 2, 1e200, -1e300), 40 * (np.arange(N) % 2.0))}
 
 
-def left_by(kind, which, monkeypatch, exact=False):
+def left_by(kind, which, monkeypatch, exact=False, **given):
     """All bits that a fit leaves, with answers from a seed."""
     rng = np.random.default_rng(1)
 
@@ -138,7 +142,7 @@ def left_by(kind, which, monkeypatch, exact=False):
     with monkeypatch.context() as patched, warnings.catch_warnings(record=True) as said:
         patched.setattr(Oracle, "_answer", answer)
         warnings.simplefilter("always")
-        model = fitted(model_of(kind, "log_count"), *TABLES[which])
+        model = fitted(model_of(kind, "log_count"), *TABLES[which], **given)
     report = model.privacy_report_
     texts = [str(report), json.dumps(report.to_dict()), report._repr_html_(), repr(vars(model))]
     return pickle.dumps(model), texts, [str(warning.message) for warning in said]
@@ -147,6 +151,8 @@ def left_by(kind, which, monkeypatch, exact=False):
 @pytest.mark.parametrize("kind", ["linear", *slow("additive", "boosted")])
 def test_disjoint_tables_with_the_same_answers_leave_the_same_bits(kind, monkeypatch, few_trees):
     assert left_by(kind, 1, monkeypatch) == left_by(kind, 2, monkeypatch)
+    one, two = ({"exposure": exposure} for exposure in (np.linspace(0.1, 1, N), np.where(np.arange(N) % 2, 1e-300, 1e200)))
+    assert left_by(kind, 1, monkeypatch, **one) == left_by(kind, 2, monkeypatch, **two)
     assert left_by("linear", 1, monkeypatch, True)[0] != left_by("linear", 2, monkeypatch, True)[0]
 
 
@@ -212,6 +218,79 @@ def test_a_person_counts_once():
         once = clone(model).fit(X[:N], COUNTS[:N], persons=np.arange(N))
     np.testing.assert_allclose(twice.coef_, once.coef_, rtol=1e-6)
     assert twice.calibration_.mean == pytest.approx(once.calibration_.mean)
+
+
+# ------------------------------------------------------------------ exposure
+
+EXPOSURE = 0.3 + 0.7 / (1 + np.exp(-3 * X[:, 0] + RNG.normal(size=2 * N)))  # depends on a column that matters
+CLAIMS = RNG.poisson(4 * MEANS * EXPOSURE).astype(float)
+
+
+def rates(model, **given):
+    return fitted(model, X[:N], CLAIMS[:N], **{"exposure": 12 * EXPOSURE[:N], **given}).predict(X[N:])
+
+
+@pytest.mark.parametrize("kind", ["linear", *slow("additive", "boosted")])
+def test_predictions_are_means_per_unit_of_exposure(kind, few_trees):
+    """Balanced by exposure, and near the truth although exposure depends on a column."""
+    found, w = rates(model_of(kind, "log_count", max_exposure=12.0)), EXPOSURE[N:]
+    assert (found * w).sum() == pytest.approx(CLAIMS[N:].sum(), rel=0.08)
+    deviance = [d2_tweedie_score(CLAIMS[N:] / w, rate, power=1, sample_weight=w) for rate in (found, 4 * MEANS[N:])]
+    assert deviance[0] > deviance[1] - 0.04
+
+
+def test_exposures_above_the_bound_count_as_the_bound():
+    model, least = model_of("linear", "log_count", max_exposure=3.0), np.minimum(12 * EXPOSURE[:N], 3.0)
+    np.testing.assert_array_equal(rates(model), rates(clone(model), exposure=least))
+    assert not np.array_equal(rates(clone(model)), rates(clone(model), exposure=least / 2))
+
+
+def test_a_small_signal_divides_by_the_released_mean_exposure():
+    model = model_of("linear", "log_count", epsilon=0.25, max_exposure=12.0)
+    found = rates(model)
+    assert model.link_ == "identity" and model.privacy_report_.releases[0].query == "ExposedHistogram"
+    assert model.calibration_.exposure == pytest.approx(EXPOSURE[:N].mean(), rel=0.3)
+    assert (found * EXPOSURE[N:]).sum() == pytest.approx(CLAIMS[N:].sum(), rel=0.5) and (found > 0).all()
+
+
+WRONG = {
+    "exposure has zeros": lambda w: w * (np.arange(N) > 3),
+    "exposure has negative entries": lambda w: -w,
+    "exposure contains NaN": lambda w: np.where(np.arange(N) > 3, w, math.nan),
+    "exposure has another shape than y": lambda w: w[:9],
+    "not real numbers": lambda w: w.astype(str),
+}
+
+
+@pytest.mark.parametrize("learned", (False, True))
+@pytest.mark.parametrize("reason", WRONG)
+def test_wrong_exposures_are_refused_before_a_release(reason, learned, monkeypatch):
+    monkeypatch.setattr(Oracle, "ask", lambda *given: pytest.fail("a release was made"))
+    given = {"feature_bounds": None, "schema": "learn"} if learned else {}
+    with pytest.raises(ValueError, match=reason):
+        model_of("linear", "log_count", **given).fit(FRAME[["a", "b"]][:N], CLAIMS[:N], exposure=WRONG[reason](EXPOSURE[:N]))
+
+
+def test_exposure_is_for_counts_in_memory():
+    for model, table, reason in (
+        (model_of("linear", "log"), X[:N], "expected link='log_count'"),
+        (DPQuantileRegressor(target_bounds=(0, 1)), X[:N], "does not take exposure"),
+        (model_of("linear", "log_count"), chunks(lambda: [(X, CLAIMS)]), "expected a table in memory"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=reason):
+            model.fit(table, None if hasattr(table, "source") else CLAIMS[:N], exposure=EXPOSURE[:N])
+
+
+@pytest.mark.slow
+def test_exposures_are_routed_and_learned_columns_take_them():
+    frame = FRAME[:N]
+    with config_context(enable_metadata_routing=True):
+        model = DPTabularRegressor(4.0, link="log_count").set_fit_request(exposure=True)
+        found = fitted(make_pipeline(FunctionTransformer(), model), frame, CLAIMS[:N], exposure=EXPOSURE[:N])
+        assert [line.query for line in found[-1].privacy_report_.releases].count("ExposedHistogram") == 1
+        scores = cross_validate(model, frame, CLAIMS[:N], cv=2, params={"exposure": EXPOSURE[:N]})
+    predicted = found.predict(FRAME[N:]) * EXPOSURE[N:]
+    assert predicted.sum() == pytest.approx(CLAIMS[N:].sum(), rel=0.15) and len(scores["test_score"]) == 2
 
 
 # ------------------------------------------------------------------ parts

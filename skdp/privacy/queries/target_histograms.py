@@ -78,8 +78,16 @@ class TargetHistogram(CountQuery):
 
 
 @dataclass(frozen=True, eq=False)
-class ExposedHistogram(TargetHistogram):
-    """Count the records as `TargetHistogram` does, and sum their exposures, each of which is in [0, 1]."""
+class ExposedHistogram(SumQuery):
+    """Count the records as `TargetHistogram` does, and sum their exposures, each of which is in [0, 1].
+
+    Parameters
+    ----------
+    edges : ndarray of shape (size - 2,)
+        As of `TargetHistogram`.
+    """
+
+    edges: np.ndarray
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(1.5), "zero_out": 1.0}
 
@@ -90,8 +98,8 @@ class ExposedHistogram(TargetHistogram):
 
     @property
     def size(self) -> int:
-        """Number of ranges, and the sum of the exposures."""
-        return super().size + 1
+        """Number of ranges, and one for the sum of the exposures."""
+        return self.edges.size + 2
 
     def sensitivity(self, adjacency: str) -> float:
         """Return ``sqrt(2)`` under ``zero_out`` and ``sqrt(3)`` under ``replace_one``.
@@ -101,12 +109,6 @@ class ExposedHistogram(TargetHistogram):
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
-    def l1_sensitivity(self, adjacency: str) -> int:
-        """Raise PrivacyAccountingError: exposures are no integers."""
-        return SumQuery.l1_sensitivity(self, adjacency)
-
     def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised counts, then the sum of the exposures."""
-        edges = np.sort(self.edges)
-        counts = rows.histogram(lambda records: np.searchsorted(edges, records.targets, side="right"), edges.size + 1)
-        return np.append(counts, rows.total_exposure())
+        return np.append(TargetHistogram(self.edges).partial(rows), rows.total_exposure())

@@ -43,6 +43,8 @@ from skdp.privacy.queries import (
     DistanceHistogram,
     DualGradient,
     ErrorSums,
+    ExposedHistogram,
+    ExposedLinkSums,
     FeatureSums,
     FeatureTargetSums,
     FineHistograms,
@@ -170,25 +172,45 @@ class Cells:
 
 
 @dataclass(frozen=True)
+class Exposed(Rows):
+    """Rows whose records have a third part, the exposure."""
+
+    def data(self, query, records, storage="C", weights=None, persons=None, by_row=False):
+        table = super().data(query, [record[:2] for record in records], storage, weights, persons, by_row)
+        table._exposure = np.rint(np.clip(np.nan_to_num([record[2] for record in records]), 0, 1) * 2**22) / 2**22
+        return table
+
+    def usual(self, rng):
+        return [(*record, rng.integers(65) / 64) for record in super().usual(rng)]
+
+    def hostile(self, rng):
+        exposures = (0.0, 1.0, 0.25, 7.0, -3.0, math.nan)
+        return [(*record, exposures[i % 6]) for i, record in enumerate(super().hostile(rng))]
+
+
+@dataclass(frozen=True)
 class Binned:
     """Bins and scores in `BinnedRecords`; records are bins, a target, scores before all trees, and what trees have added."""
 
     loss: Any
+    exposed: bool = False  # whether the exposure is the last part of a record
     storages: ClassVar = ("C",)
     extremes = (math.nan, math.inf, -math.inf, 1e300, -1e300, 0.0, -0.0, 1e-300, 3e38, 100.0, -100.0, 0.3, -2.0)
 
     def data(self, query, records, storage="C", weights=None, persons=None):
-        bins, targets, base, trees = (np.array(list(part)) for part in zip(*records, strict=True))
+        bins, targets, base, trees, *rest = (np.array(list(part)) for part in zip(*records, strict=True))
         with np.errstate(all="ignore"):
             base, trees = (scores.T.astype(np.float32) for scores in (base, trees))
-            table = BinnedRecords(bins.astype(np.uint8).T, targets, base, *shares(weights, persons, BLOCK))
+            exposure = {"exposure": rest[0]} if rest else {}
+            table = BinnedRecords(bins.astype(np.uint8).T, targets, base, *shares(weights, persons, BLOCK), **exposure)
             table._trees, table._scores = trees, base + trees
         return table
 
     def record(self, rng, values):
         k, numbers = self.loss.n_outputs, self.loss.targets == "numbers"
         y = float(values(1)[0]) if numbers else int(rng.integers(max(2, k)))
-        return [int(rng.integers(size)) for size in SIZES], y, values(k), values(k)
+        exposure = [float(rng.choice([0.0, 1.0, 0.25, 0.7]))] if self.exposed else []
+        return [int(rng.integers(size)) for size in SIZES], y, values(k), values(k), *exposure
 
     def usual(self, rng):
         return [self.record(rng, lambda size: rng.normal(size=size).astype(np.float32)) for _ in range(N)]
@@ -199,7 +221,9 @@ class Binned:
         added = [10.0 * np.array([1.0, -1.0, 0.0][:k]), np.zeros(k)]
         targets = (-1e9, 1e9) if numbers else range(max(2, k))
         worst = product(([0, 0, 0], [1, 2, 4]), targets, [*far, -far[0]], added)
-        return [self.record(rng, lambda size: rng.choice(self.extremes, size)) for _ in range(120)] + [*worst]
+        exposures = [(w,) for w in (0.0, 1.0, 0.3)] if self.exposed else [()]
+        worst = [(*record, *more) for record in worst for more in exposures]
+        return [self.record(rng, lambda size: rng.choice(self.extremes, size)) for _ in range(120)] + worst
 
 
 @dataclass(frozen=True)
@@ -407,11 +431,13 @@ def distance(q, bins, y, base, trees):
     return unit(next((place for place in range(19) if apart < 2.0 ** (place - 18)), 19), 20)
 
 
-def of_link(q, bins, y, base, trees):
+def of_link(q, bins, y, base, trees, exposure=None):
     with np.errstate(all="ignore"):
         u = np.nan_to_num((float(base[0]) + q.weight * float(trees[0]) - q.centre) / q.width)
     u, share = np.clip(u, -1, 1), np.clip((y - q.zero) / q.span, 0, 1)
-    return np.concatenate([unit(min(math.floor(16 * (u + 1)), 31), 32), [share, share * u / math.sqrt(3)]])
+    more = [] if exposure is None else [exposure]
+    cell = unit(min(math.floor(16 * (u + 1)), 31), 32) * (1.0 if exposure is None else exposure)
+    return np.concatenate([cell, [share, share * u / math.sqrt(3)], more])
 
 
 # ------------------------------------------------------------------ one line for each query
@@ -651,6 +677,12 @@ CASES = [
 CASES += [
     Case(ScoreOctaves(0.7, 0.1), Binned(Squared()), distance),
     Case(LinkSums(0.7, 0.1, 0.8, -1.0, 0.5), Binned(Squared()), of_link),
+    Case(ExposedLinkSums(0.7, 0.1, 0.8, -1.0, 0.5), Binned(Squared(), exposed=True), of_link),
+    Case(
+        ExposedHistogram(EDGES - 1),
+        Exposed(NUMBERS.targets),
+        lambda q, x, y, w: [*unit(np.searchsorted(q.edges, y, side="right"), 5), np.clip(np.nan_to_num(w), 0, 1)],
+    ),
 ]
 for loss in (Logistic(), Multinomial(3), Squared()):
     CASES += [
