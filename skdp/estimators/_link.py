@@ -257,6 +257,8 @@ class LogCalibration:
         Standard deviation of the slope, over the slope.
     level : float
         Logarithm of the mean at the centre of the scores.
+    level_noise : float
+        Standard deviation of its noise, at most.
     centre : float
         The centre: the fitted logarithm there.
     mean : float
@@ -275,6 +277,7 @@ class LogCalibration:
     expected_slope: float
     slope_noise: float
     level: float
+    level_noise: float
     centre: float
     mean: float
     mean_noise: float
@@ -299,15 +302,21 @@ class LogCalibration:
         """Return the logarithm of the mean for a fitted logarithm."""
         return self.level + self.slope * (fitted - self.centre)
 
+    def widened(self, ends: np.ndarray, level: float) -> np.ndarray:
+        """Return intervals of logarithms, of shape (m, 2), that cover the noise of level and slope, too."""
+        middles, halves = ends.mean(axis=1, keepdims=True), np.diff(ends, axis=1) / 2
+        others = np.hypot(self.level_noise, self.slope_noise * (middles - self.level)) * float(ndtri((1 + level) / 2))
+        return np.asarray(middles + np.hypot(halves, others) * [-1.0, 1.0])
+
     def means(self, logarithms: np.ndarray) -> np.ndarray:
         """Return the means for raw predictions, which are logarithms."""
         return np.exp(np.clip(logarithms, self.level - self.reach, self.level + self.reach))
 
     def __str__(self) -> str:
         return (
-            f"mean {self.mean:.4g}, with noise of {self.mean_noise:.1%}; slope {self.slope:.3g}, with {self.expected_slope:.3g} "
-            f"expected and noise of {self.slope_noise:.0%}; targets above {self.clip:.4g} counted as {self.clip:.4g}; fitted was "
-            f"log(y + {self.offset:.3g})"
+            f"mean {self.mean:.4g}, with noise of {self.mean_noise:.1%}, and {self.level_noise:.1%} in the middle of predictions; "
+            f"slope {self.slope:.3g}, with {self.expected_slope:.3g} expected and noise of {self.slope_noise:.0%}; targets above "
+            f"{self.clip:.4g} counted as {self.clip:.4g}; fitted was log(y + {self.offset:.3g})"
         )
 
 
@@ -415,12 +424,13 @@ class Linking:
         n = self._exposure.total
         sums = Sums(answer[:N_BINS], float(total), float(product), noise, clip * noise, n)
         per_unit = 1 / (targets.half * width)
-        level, mean, slope, slope_noise = sums.level_and_slope(spread.mean * self._n / n, self._slope / per_unit)
+        level, level_noise, mean, slope, slope_noise = sums.level_and_slope(spread.mean * self._n / n, self._slope / per_unit)
         calibration = LogCalibration(
             slope * per_unit,
             self._slope,
             slope_noise / slope,
             level,
+            level_noise,
             targets.logarithm(centre),
             mean,
             clip * noise / (n * mean),
@@ -502,8 +512,8 @@ class Sums:
     of_total: float
     n_samples: float
 
-    def level_and_slope(self, mean: float, expected: float) -> tuple[float, float, float, float]:
-        """Return the logarithm of the mean at a score of 0, the mean, and the slope with its standard deviation.
+    def level_and_slope(self, mean: float, expected: float) -> tuple[float, float, float, float, float]:
+        """Return the logarithm of the mean at a score of 0, with its deviation, the mean, and the slope with its deviation.
 
         Predictions add up to the sum of the targets, by a bound on how far the mean is from that of the octaves. The slope has
         the largest posterior probability: its likelihood has the noise of all sums, and what sampling adds to it.
@@ -532,7 +542,9 @@ class Sums:
         best = int(np.argmax(posterior))
         weights = np.exp(posterior - posterior[best])
         spread = np.sqrt(weights @ np.square(slopes - slopes[best]) / weights.sum())
-        return math.log(levels[best]), mean, float(slopes[best]), float(spread)
+        of_bins = self.noise * math.sqrt(float(np.square(growth[best]) @ (bins > 0))) / float(sums[best])
+        of_level = math.hypot(of_total / (n * mean), of_bins)
+        return math.log(levels[best]), of_level, mean, float(slopes[best]), float(spread)
 
     def _smooth(self) -> np.ndarray:
         """Return the numbers of records by score, none of them negative, which fall towards both ends of the scores."""

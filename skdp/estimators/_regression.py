@@ -11,6 +11,7 @@ from skdp._docstrings import complete_docstring
 from skdp._validation import check_number
 from skdp.estimators._base import WeightedMixin
 from skdp.estimators._inference import InferenceMixin, InferenceTask
+from skdp.estimators._link import LogCalibration
 from skdp.estimators._plan import Plan
 from skdp.estimators._regressor import DPRegressor, RegressionTask
 from skdp.estimators._unsupported import explain_refusals
@@ -185,7 +186,8 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
             Records, used as given: rows are not clipped.
         return_interval : float or None, default=None
             Level, in (0, 1), of an interval for the mean target of records with the same features. It covers and assumes the same
-            as `coef_interval`: it covers neither the bias of clipping nor a wrong model.
+            as `coef_interval`: it covers neither the bias of clipping nor a wrong model. With a log link it covers the noise of
+            level and slope, too, and not that the mean of a logarithm is not the logarithm of a mean.
 
         Returns
         -------
@@ -200,7 +202,9 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
         table = self._rows_of(X)
         check_number("return_interval", return_interval, above=0.0, below=1.0)
         intervals = self._uncertain().predictions(table, float(return_interval))
-        return self._in_bounds(self._raw_of(table)), np.clip(intervals, *self.target_bounds_)
+        if isinstance(calibration := getattr(self, "calibration_", None), LogCalibration):
+            intervals = calibration.widened(intervals, float(return_interval))
+        return self._in_bounds(self._raw_of(table)), self._in_bounds(intervals)
 
     def coef_interval(self, level: float = 0.95) -> np.ndarray:
         """Return an interval for each coefficient, computed from the releases at no cost in budget.

@@ -303,7 +303,8 @@ def _response(estimator: Any, target: Any) -> str:
         one = target if target is not None else classes_of(estimator)[1] if len(classes) == 2 else "the class"
         return f"added to the log-odds of {one}" if len(classes) == 2 else f"added to the score of {one}"
     facts = getattr(getattr(estimator, "basis_", None), "facts", None)
-    return f"added to {getattr(facts, 'target', None) or 'the prediction'}"
+    scale = "" if getattr(estimator, "link_", "identity") == "identity" else "the logarithm of "
+    return f"added to {scale}{getattr(facts, 'target', None) or 'the prediction'}"
 
 
 def _axes(plt: Any, panels: list[Panel], ax: Any, n_cols: int, sharey: bool) -> np.ndarray:

@@ -104,6 +104,17 @@ def test_aligned_partitions_change_no_bit(cluster, narrow):
     assert eventually(lambda: not left_on(cluster))
 
 
+@pytest.mark.slow
+def test_a_log_link_maps_the_targets_of_partitions(cluster, narrow):
+    X = narrow[0]
+    y = np.floor(np.exp(X[:, 0] + 1))
+    model = DPLinearRegression(4.0, delta=1e-6, feature_bounds=3.0, target_bounds=(0, 40), link="log_count")
+    memory = fitted(model, X, y)
+    lazy = fitted(model, da.from_array(X, chunks=(3000, 4)), da.from_array(y, chunks=3000))
+    assert memory.link_ == "log_count" and memory.calibration_ == lazy.calibration_
+    assert np.array_equal(lazy.predict(X), memory.predict(X))
+
+
 @pytest.mark.exhaustive
 @pytest.mark.slow
 def test_aligned_partitions_of_several_chunks_change_no_bit(cluster, wide):

@@ -92,6 +92,18 @@ def test_predictions_far_out_stay_within_reach_and_bounds():
     assert fitted(model_of("linear", "log_count", target_bounds=(0, 3)), X[:N], COUNTS[:N]).predict(far).max() <= 3
 
 
+def test_intervals_are_of_means_and_hold_most_of_them():
+    """At three quarters of the points or more; noise is that of seeds."""
+    held, points = [], X[N : N + 200]
+    for seed in range(10):
+        model = fitted(model_of("linear", "log_count", epsilon=1.0), X[:N], COUNTS[:N], seed=seed)
+        predicted, ends = model.predict(points, return_interval=0.9)
+        np.testing.assert_array_equal(predicted, model.predict(points))
+        assert (ends[:, 0] > 0).all() and (ends[:, 0] <= ends[:, 1]).all()
+        held.append((ends[:, 0] <= 2 * MEANS[N : N + 200]) & (2 * MEANS[N : N + 200] <= ends[:, 1]))
+    assert np.mean(held) > 0.75
+
+
 def test_a_small_signal_has_the_identity_link_and_positive_predictions():
     """With the whole budget: no release beside those of the identity link that is asked for."""
     model = model_of("linear", "log_count", epsilon=0.2)
@@ -323,8 +335,8 @@ def test_level_and_slope_are_those_of_the_records_where_noise_is_small():
     u = RNG.uniform(-1, 1, 20_000)
     y = RNG.poisson(3 * np.exp(0.8 * u)).astype(float)
     bins = np.bincount(np.minimum(((u + 1) / 2 * N_BINS).astype(int), N_BINS - 1), minlength=N_BINS)
-    level, mean, slope, spread = Sums(bins + 0.0, y.sum(), y @ u, 1.0, 1.0, len(u)).level_and_slope(2.0, 1.0)
+    level, noise, mean, slope, spread = Sums(bins + 0.0, y.sum(), y @ u, 1.0, 1.0, len(u)).level_and_slope(2.0, 1.0)
     assert level == pytest.approx(math.log(3), abs=0.02) and slope == pytest.approx(0.8, abs=0.04)
     assert mean == pytest.approx(y.mean(), rel=0.003) and 0.001 < spread < 0.05
     noisy = Sums(bins + 0.0, y.sum(), y @ u + 1e6, 1.0, 1e7, len(u)).level_and_slope(2.0, 1.0)
-    assert noisy[2] == pytest.approx(1.0, rel=0.1)  # then theory alone tells the slope
+    assert noise < 1e-3 < noisy[1] and noisy[3] == pytest.approx(1.0, rel=0.1)  # then theory alone tells the slope
