@@ -314,7 +314,7 @@ class LogCalibration:
 
     def __str__(self) -> str:
         return (
-            f"mean {self.mean:.4g}, with noise of {self.mean_noise:.1%}, and {self.level_noise:.1%} in the middle of predictions; "
+            f"mean {self.mean:.4g}, with noise of {self.mean_noise:.1%}, and {self.level_noise:.1%} in the middle; "
             f"slope {self.slope:.3g}, with {self.expected_slope:.3g} expected and noise of {self.slope_noise:.0%}; targets above "
             f"{self.clip:.4g} counted as {self.clip:.4g}; fitted was log(y + {self.offset:.3g})"
         )
