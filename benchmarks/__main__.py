@@ -7,8 +7,8 @@ gradients, ``inference`` measures the coverage of confidence intervals, ``refits
 ``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``raw`` compares
 columns that are learned with public schemas, ``boosting`` compares boosted models with additive ones, ``resources`` measures time
 and memory, ``scale`` measures tables in partitions,
-``search`` compares private searches with the untuned default and the best candidate, ``metrics`` measures the intervals of
-private evaluations,
+``counts`` compares links of regressors on counts and amounts, ``search`` compares private searches with the untuned default and
+the best candidate, ``metrics`` measures the intervals of private evaluations,
 ``audit`` attacks the guarantee, and each of ``PAPERS`` repeats the experiment of a paper.
 """
 
@@ -23,6 +23,7 @@ from benchmarks import (
     bands,
     boosting,
     constants,
+    counts,
     curve,
     defaults,
     floor,
@@ -84,6 +85,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_additive,
         add_raw,
         add_boosting,
+        add_counts,
         add_search,
         add_metrics,
     )
@@ -389,6 +391,25 @@ def start_boosting(given: argparse.Namespace) -> None:
     halves = {"development": list(boosting.DEVELOPMENT), "validation": list(boosting.VALIDATION)}
     tables = ["spambase"] if given.quick else halves.get(given.tables) or names(FRAMES)(given.tables)
     boosting.compare(tables, 2 if given.quick else given.repeats, given.jobs, given.out)
+
+
+def add_counts(commands: Any) -> None:
+    """Command that compares links."""
+    command = commands.add_parser("counts", help="log and identity link on counts and amounts; writes counts.json and .md")
+    command.add_argument("--models", type=names(counts.MODELS), default=[*counts.MODELS], help="with commas; default: all")
+    command.add_argument("--repeats", type=positive, default=3, help="fits per cell; default: %(default)s")
+    command.add_argument("--jobs", type=int, default=1, help="processes; default: %(default)s")
+    command.add_argument("--quick", action="store_true", help="seconds: one made-up table, linear, 1 fit per cell")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_counts)
+
+
+def start_counts(given: argparse.Namespace) -> None:
+    """Compare links."""
+    if given.quick:
+        counts.compare(["Poisson 50"], ["linear"], 1, given.jobs, given.out)
+    else:
+        counts.compare([*counts.TABLES], given.models, given.repeats, given.jobs, given.out)
 
 
 def add_resources(commands: Any) -> None:
