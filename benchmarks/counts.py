@@ -41,9 +41,9 @@ Held-out D2, the explained share of the deviance of a constant, with the identit
 (`link="log_count"`), gamma for amounts (`link="log"`). Medians over {repeats} fits with the same seeds; delta = {delta}; columns
 are learned inside the budget, ranges of targets are public; at most {most} training records. Predictions are at least a tenth of
 the mean here, as D2 of the identity link would else have no lower end. "GLM" is PoissonRegressor or GammaRegressor on one-hot
-and numeric columns, "HGB" is HistGradientBoostingRegressor with the same loss, both without privacy. Where records have an exposure, the log
-link has `fit(..., exposure=w)`, and the identity link does not know it: its predictions are divided by the mean exposure. "r1" is
-epsilon 1 with `replace_one`; all others are `zero_out`. `python -m benchmarks counts` writes this page.
+and numeric columns, "HGB" is HistGradientBoostingRegressor with the same loss, both without privacy. Where records have an
+exposure, the log link has `fit(..., exposure=w)`, and the identity link does not know it: its predictions are divided by the mean
+exposure. "r1" is epsilon 1 with `replace_one`; all others are `zero_out`. `python -m benchmarks counts` writes this page.
 """
 
 
