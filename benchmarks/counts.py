@@ -115,7 +115,8 @@ def made_up(kind: str, mean: float, n_train: int = MOST) -> CountTable:
     ----------
     kind : str
         "poisson", "negative binomial" (with the variance m + m^2), "zeros" (half of the records are none), "gamma" (a variation
-        of 0.7), or "exposure" (which falls with the column that raises the rate).
+        of 0.7), "sums" (amounts to which columns add, with a variation of 0.3), or "exposure" (which falls with the column that
+        raises the rate).
     mean : float
         Mean where no column matters.
     n_train : int, default=MOST
@@ -129,17 +130,20 @@ def made_up(kind: str, mean: float, n_train: int = MOST) -> CountTable:
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(n_train + TEST, 8))
     m, w = mean * np.exp(0.5 * Z[:, 0] - 0.4 * Z[:, 1] + 0.3 * (Z[:, 2] > 0)), None
-    if kind == "gamma":
-        y, high = m * rng.gamma(2.0, 0.5, len(Z)), 50 * mean
+    if kind == "sums":
+        m = mean * (1 + 0.3 * np.clip(Z[:, 0], -2, 2) + 4.0 * ((Z[:, 1] > 0.5) & (Z[:, 2] > 0)) + 0.5 * (Z[:, 3] > 0))
+    if amounts := kind in ("gamma", "sums"):
+        shape = 2.0 if kind == "gamma" else 10.0
+        y, high = m * rng.gamma(shape, 1 / shape, len(Z)), 50 * mean
     else:
         if kind == "exposure":
             w = 1 / (1 + np.exp(1.5 * Z[:, 0] + rng.normal(size=len(Z))))
         spread = rng.gamma(1.0, 1.0, len(Z)) if kind == "negative binomial" else 2.0 * (rng.random(len(Z)) < 0.5)
         y = rng.poisson(m * (w if w is not None else spread if kind in ("negative binomial", "zeros") else 1.0)).astype(float)
         high = float(np.ceil(12 * mean + 8))
-    low = mean / 1000 if kind == "gamma" else 0.0
+    low = mean / 1000 if amounts else 0.0
     frame = pd.DataFrame(Z, columns=[f"x{place}" for place in range(8)])
-    return CountTable(frame, np.clip(y, low, high), (low, high), kind != "gamma", w, n_train)
+    return CountTable(frame, np.clip(y, low, high), (low, high), not amounts, w, n_train)
 
 
 BIKE, BANK = "bike_sharing_hour.csv.gz", "bank_full.csv.gz"
@@ -156,6 +160,7 @@ TABLES: dict[str, Callable[[], CountTable]] = {
     "negative binomial 5": lambda: made_up("negative binomial", 5.0),
     "half zeros, 2": lambda: made_up("zeros", 1.0),
     "gamma": lambda: made_up("gamma", 1000.0, 10_000),
+    "charges that add up": lambda: made_up("sums", 5000.0, 10_000),
     "exposure, rate 0.15": lambda: made_up("exposure", 0.15),
     "exposure, rate 4": lambda: made_up("exposure", 4.0),
 }

@@ -43,6 +43,7 @@ EXAMPLES = (  # in the order of the gallery: what everybody needs, kinds of mode
     ),
     *(
         "boosting_bike",
+        "claims",
         "outliers",
         "quantiles",
         "mixture",
