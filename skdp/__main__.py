@@ -138,7 +138,9 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilon", type=float, required=True, help="privacy budget that the scores spend")
     parser.add_argument("--delta", type=float, help="privacy parameter (default: 1/n**2, at least 1e-11; 0: Laplace noise)")
     parser.add_argument("--adjacency", default="replace_one", help="replace_one (default) or zero_out")
-    parser.add_argument("--metrics", metavar="A,B", help="such as accuracy,roc_auc or mae,r2 (default: the usual ones)")
+    parser.add_argument(
+        "--metrics", metavar="A,B", help="such as accuracy,roc_auc, mae,r2 or d2_poisson (default: the usual ones)"
+    )
     parser.add_argument("--target-bounds", metavar="LOW,HIGH", help="public range of a number to predict (default: the model's)")
     parser.add_argument("--error-bound", type=float, help="public bound of the errors of numbers (default: it is learned)")
     parser.add_argument("--level", type=float, default=0.95, help="coverage of the intervals (default: 0.95)")

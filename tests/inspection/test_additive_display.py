@@ -480,6 +480,8 @@ def test_it_is_drawn_where_it_is_wanted():
 def test_what_the_heights_are_is_said_for_a_regressor():
     functions = model().shape_functions_
     assert AdditiveDisplay.from_estimator(SimpleNamespace(shape_functions_=functions)).response == "added to the prediction"
+    of_log = SimpleNamespace(shape_functions_=functions, link_="log")
+    assert AdditiveDisplay.from_estimator(of_log).response == "added to the logarithm of the prediction"
     basis = SimpleNamespace(facts=SimpleNamespace(target="price in $"))
     display = AdditiveDisplay.from_estimator(SimpleNamespace(shape_functions_=functions, basis_=basis))
     assert display.figure_.get_supylabel() == r"added to price in \$"
