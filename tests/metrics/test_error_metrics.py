@@ -1,6 +1,7 @@
 """Private evaluation of regressors: metrics from noisy sums of errors, intervals, the learned bound, and what is refused."""
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +34,7 @@ from skdp.metrics._error_kind import EDGES, OCCUPIED, DevianceMoments, kind_of_e
 from skdp.metrics._metrics import REGRESSION
 from skdp.metrics._noisy_errors import NoisyDeviances, NoisyErrors
 from skdp.privacy.budget import Budget
+from skdp.privacy.oracle import Oracle
 from skdp.testing import reproducible_noise
 
 EVERY = tuple(name for name, metric in REGRESSION.items() if not metric.deviance)
@@ -480,3 +482,31 @@ def test_noise_in_the_mean_of_the_targets_does_not_lower_the_deviance_of_a_const
 
     correction = constant.below(float(exact.first[2]) + 0.005)[0] / exact.first[0] * constant.bound / 9.0
     assert abs((spread(0.005) + spread(-0.005)) / 2 - spread(0.0)) < 0.2 * correction
+
+
+@pytest.mark.parametrize("names", (EVERY, *OF_DEVIANCE.values(), ("poisson_deviance",)))
+@pytest.mark.parametrize("given", ({}, {"error_bound": 4.0}))
+def test_other_records_with_the_same_answers_leave_the_same_result(names, given, monkeypatch):
+    """Also where records are hostile, and warnings of these would be told."""
+    answers, ask = [], Oracle.ask
+    hostile = (
+        np.resize([0.0, -1.0, 5e-324, 1e300, -1e308], 500),
+        np.resize([np.nan, 0.0, np.inf, -np.inf, 1e-300, 1e308, 1.0], 500),
+    )
+    given = {"metrics": names, "target_bounds": (0.1, 9.0), "epsilon": 3.0, **given}
+
+    def kept(oracle, query):
+        answers.append(ask(oracle, query))
+        return answers[-1]
+
+    left = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for seed, (X, y) in enumerate((amounts("gamma", 500), (hostile[1][:, None], hostile[0]))):
+            replay = iter(answers)
+            answer = (lambda oracle, query, replay=replay: (ask(oracle, query), next(replay))[1]) if seed else kept
+            monkeypatch.setattr(Oracle, "ask", answer)
+            with reproducible_noise(seed), np.errstate(all="raise"):
+                found = evaluate(Column(), X, y, **given)
+            left.append([repr(vars(found.table)), str(found), str(found.privacy_report), found.privacy_report.to_dict()])
+        assert left[0] == left[1] and not said
