@@ -119,6 +119,11 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--groups", metavar="COLUMN", help="for group_dro: the column of public groups; their sizes are published"
     )
+    parser.add_argument(
+        "--exposure",
+        metavar="COLUMN",
+        help="with --set link=log_count: how long each record counted; predictions are per unit. --set max_exposure=1 bounds it",
+    )
     _add_persons(parser)
     parser.add_argument("--quiet", dest="verbose", action="store_const", const=0, help="show no progress bar")
     parser.add_argument("-v", "--verbose", dest="show_report", action="store_true", help="print the privacy report")

@@ -1,7 +1,7 @@
 """Fit a private model to a table, and save it with its report."""
 
 import sys
-from contextlib import nullcontext, redirect_stdout
+from contextlib import nullcontext, redirect_stdout, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -53,6 +53,7 @@ def fit(
     estimator: str | None,
     settings: list[str],
     groups: str | None,
+    exposure: str | None,
     drop_missing_target: bool | None,
     persons: str | None,
     show_report: bool,
@@ -86,6 +87,8 @@ def fit(
         Column of public groups, for "group_dro".
     drop_missing_target : bool or None
         Whether records without target are left out.
+    exposure : str or None
+        Column that tells how long each record counted.
     persons : str or None
         Column of the ids of persons, who are protected then.
     show_report : bool
@@ -94,7 +97,7 @@ def fit(
         Parameters that all estimators have.
     """
     content = content_of(schema)
-    apart = [name for name in (column_for_test(test), groups, persons) if name]
+    apart = [name for name in (column_for_test(test), groups, exposure, persons) if name]
     raw = RawTable.of(table, form, content, target=target, classes=classes, task=task, estimator=estimator, apart=apart)
     facts: Any = raw
     if raw is None:
@@ -106,7 +109,7 @@ def fit(
     unit = {} if persons is None else {"privacy_unit": "person"}
     pipeline = unfitted(facts, estimator, read_settings(settings), **parameters, **unit)
     if table.is_dir():
-        check_options_of_folder(table, drop_missing_target, test=test, groups=groups)
+        check_options_of_folder(table, drop_missing_target, test=test, groups=groups, exposure=exposure)
     files = None if raw is None or not table.is_dir() else raw_in_partitions(table, raw, raw.reader.names)
     check(pipeline, facts if raw is None else files if files is not None and persons is None else raw.shape(table, 1000))
     model_content(pipeline, model)  # which refuses what the file could not hold, before the charge
@@ -115,7 +118,7 @@ def fit(
         data = read_labelled(table, facts, test, form, drop_missing=bool(drop_missing_target), persons=persons)
     X, y = (files or in_partitions(table, facts), None) if data is None else (data.X, data.y)
     content = content if raw is None else raw.stated
-    grouped = {} if data is None else _groups(pipeline, data.X, groups)
+    grouped = {} if data is None else _groups(pipeline, data.X, groups) | _exposure(pipeline, data.X, exposure)
     n_samples = X.n_samples if data is None else 0
     if persons is not None:
         numbers = numbers_in_folder(table, persons) if data is None else data.X[persons].to_numpy()
@@ -144,7 +147,7 @@ def fit(
         print(charged(account, ledger))
     print(statement if show_report else _guarantee(statement, report))
     if test is not None and data is not None:
-        print(scores(pipeline, data.X_test, data.y_test, persons))
+        print(scores(pipeline, data.X_test, data.y_test, persons, None if exposure is None else data.X_test[exposure]))
 
 
 def _labels(raw: RawTable, data: Labelled | None) -> list[str] | None:
@@ -209,7 +212,19 @@ def _groups(model: Pipeline, X: Any, column: str | None) -> dict[str, Any]:
     return {f"{name}__groups": X[column].to_numpy()}
 
 
-def scores(fitted: Any, X: Any, y: np.ndarray, persons: str | None = None) -> str:
+def _exposure(model: Pipeline, X: Any, column: str | None) -> dict[str, Any]:
+    """Return the argument ``exposure`` of the fit."""
+    if column is None:
+        return {}
+    if column not in X.columns:
+        raise no_column(Path("the table"), column, list(X.columns), "--exposure")
+    given = X[column].to_numpy()
+    with suppress(ValueError):  # texts that are no numbers, which the fit refuses
+        given = given.astype(float)
+    return {f"{model.steps[-1][0]}__exposure": given}
+
+
+def scores(fitted: Any, X: Any, y: np.ndarray, persons: str | None = None, exposure: Any = None) -> str:
     """Return a line with the scores on test records, computed without noise, and those of a constant prediction.
 
     Parameters
@@ -222,13 +237,15 @@ def scores(fitted: Any, X: Any, y: np.ndarray, persons: str | None = None) -> st
         Their targets.
     persons : str or None, default=None
         Column of the numbers of persons.
+    exposure : array-like of shape (n_samples,) or None, default=None
+        How long each record counted, if predictions are per unit of exposure.
 
     Returns
     -------
     str
         The line.
     """
-    text = (_of_numbers if is_regressor(fitted) else _of_labels)(fitted, X, y)
+    text = _of_numbers(fitted, X, y, exposure) if is_regressor(fitted) else _of_labels(fitted, X, y)
     tested = f"{len(y)} test records" if persons is None else f"the test records of {n_units(X, persons)} persons"
     return f"On {tested}: {text} (computed without noise: not private, for your eyes only)"
 
@@ -243,8 +260,10 @@ def _of_labels(fitted: Any, X: Any, y: np.ndarray) -> str:
     return f"{', '.join(filter(None, parts))}; the larger class alone {counts.max() / counts.sum():.4f}"
 
 
-def _of_numbers(fitted: Any, X: Any, y: np.ndarray) -> str:
+def _of_numbers(fitted: Any, X: Any, y: np.ndarray, exposure: Any) -> str:
     predicted, model = fitted.predict(X), fitted[-1]
+    if exposure is not None:
+        predicted = predicted * np.minimum(np.asarray(exposure, dtype=float), model.max_exposure)
     if isinstance(model, DPQuantileRegressor):
         constant = np.full(len(y), np.quantile(y, model.quantile))
         loss, alone = (mean_pinball_loss(y, values, alpha=model.quantile) for values in (predicted, constant))

@@ -285,6 +285,10 @@ class LogCalibration:
     offset: float
     reach: float
 
+    def per(self, exposure: float) -> "LogCalibration":
+        """Return the same for means per unit, from those for an exposure."""
+        return replace(self, level=self.level - math.log(exposure), mean=self.mean / exposure)
+
     def scaled(self, model: dict[str, Any]) -> dict[str, Any]:
         """Return the attributes of a model of the fitted logarithm as one of the logarithm of the mean."""
         model = {**model, "coef_": self.slope * model["coef_"], "calibration_": self}

@@ -300,13 +300,17 @@ class RegressionTask(Task):
         around, bounds = result.around, self._bounds()
         if isinstance(around, LogLink) and around.targets is not None and around.calibration is not None:
             model = self.replaced(link="identity", target_bounds=around.targets.ends).model(plan, result, facts)
-            bounds = (0.0, bounds[1]) if self.exposed else bounds  # per unit of exposure
-            return {**around.calibration.scaled(model), "target_bounds_": bounds, "link_": self.link}
+            calibration = around.calibration
+            if self.exposed:
+                calibration, bounds = calibration.per(float(self.max_exposure)), (0.0, bounds[1] / float(self.max_exposure))
+            return {**calibration.scaled(model), "target_bounds_": bounds, "link_": self.link}
         centre, unit = self.units()
         known = None if result.moments is None else result.moments.target
         mean = centre + unit * float(np.ravel(self.coefficients(plan, result.coef)[1])[0] if known is None else known)
         mean = min(max(mean, LEAST_MEAN * bounds[1]), bounds[1])
-        exposure = around.exposure if isinstance(around, LogLink) and around.exposure is not None else 1.0
+        exposure = 1.0
+        if isinstance(around, LogLink) and around.exposure is not None:
+            exposure = around.exposure * float(self.max_exposure)
         return {**self.model(plan, result, facts), "link_": "identity", "calibration_": BentLine(mean, exposure)}
 
     def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:

@@ -256,6 +256,19 @@ def test_groups_are_stated_and_a_plan_without_their_sizes_is_refused(capsys):
     assert "needs the sizes of the groups" in refused(capsys, main(plan))
 
 
+def test_counts_with_exposure_are_fitted_and_scored(capsys):
+    """Predictions are per unit; the printed score multiplies them by the exposures of the test records."""
+    table, rng = pd.read_csv("people.csv"), np.random.default_rng(0)
+    table["years"] = rng.uniform(1, 10, 2000)
+    table.assign(cost=rng.poisson(table["age"] / 20 * table["years"])).to_csv("claims.csv", index=False)
+    linked = ("--estimator", "linear", "--set", "link=log_count", "--set", "max_exposure=10", "--exposure")
+    assert fit(*linked, "years", "--test", "0.3", table="claims.csv", schema="numbers.json") == 0
+    score = float(re.search(r"R2 (-?[\d.]+)", capsys.readouterr().out)[1])
+    predicted = load_model("model.skops").predict(table)
+    assert score > 0.3 and predicted.mean() == pytest.approx(table["age"].mean() / 20, rel=0.3)
+    assert "no column 'months'" in refused(capsys, fit(*linked, "months", table="people.csv", schema="numbers.json"))
+
+
 def test_patterns_are_read_with_the_table(capsys):
     columns = {"*e": {"kind": "number", "bounds": [0, 120]}, "city": {"kind": "ignore"}, "cost": {"kind": "ignore"}}
     Path("facts.json").write_text(json.dumps({**LABELS, "columns": columns}))
