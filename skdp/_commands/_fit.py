@@ -85,10 +85,10 @@ def fit(
         Further parameters of the estimator, as ``name=value``.
     groups : str or None
         Column of public groups, for "group_dro".
-    drop_missing_target : bool or None
-        Whether records without target are left out.
     exposure : str or None
         Column that tells how long each record counted.
+    drop_missing_target : bool or None
+        Whether records without target are left out.
     persons : str or None
         Column of the ids of persons, who are protected then.
     show_report : bool
