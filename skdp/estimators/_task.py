@@ -111,6 +111,7 @@ class Task(ABC):
     inference: Any = False
     privacy_unit: Any = "record"
     n_persons: int | None = None  # public number of persons of the table of this fit; None if records are protected
+    faintness: float = 0.0  # of the signal of a fit that learns its columns; see `Problem`
     random_state: Any
     verbose: Any
 
@@ -490,6 +491,7 @@ class Task(ABC):
             l1_ratio=float(self.l1_ratio),
             max_sample_weight=None if self.max_sample_weight is None else float(self.max_sample_weight),
             constraint=constraint if constraint is None or unit == 1 else _scaled(constraint, 1 / unit),
+            faintness=self.faintness,
             **self._row_facts(n_samples, n_features),
             **fields,
         )

@@ -25,6 +25,7 @@ from skdp.preprocessing._frame_facts import FrameFacts, framed, leaves_to_learn,
 from skdp.preprocessing._learning import Learned, LearningPlan, in_words, learn, warn_of_unlearned
 from skdp.preprocessing._parts import Shares
 from skdp.preprocessing._pipeline import from_schema
+from skdp.preprocessing._range_search import HARDLY_ANY, search_share
 from skdp.preprocessing._schema import Schema
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.budget import Budget
@@ -35,6 +36,7 @@ from skdp.privacy.queries import ColumnHistograms
 from skdp.privacy.queries.column_histograms import contribution
 from skdp.privacy.release_plan import Cost
 from skdp.privacy.report.statement import PrivacyReport
+from skdp.solvers import signal_to_noise
 
 # Losses of numbers whose solvers learn neither the location nor the unit of y.
 LOSSES_OF_A_UNIT = frozenset({"squared", *(kind.name for kind in RobustLoss.__subclasses__())})
@@ -119,6 +121,12 @@ def _lacks_range(task: Any) -> bool:
     return getattr(task, "target_bounds", 0) is None and isinstance(loss, str) and loss in LOSSES_OF_A_UNIT
 
 
+def _fits_means(task: Any) -> bool:
+    """Return whether the solver that public facts choose fits a mean alone where noise hides the columns."""
+    plain = task.loss == "squared" and task.constraint_set() is None and not task.l1_ratio
+    return bool(plain and task.fit_intercept and isinstance(task.solver, str) and task.solver == "auto")
+
+
 @dataclass(frozen=True)
 class Learning:
     r"""Hold what is public about a fit that learns the columns first.
@@ -168,7 +176,12 @@ class Learning:
             raise ValueError("delta=0: columns are learned with Gaussian noise; expected a positive delta, or a full schema.")
         target = _lacks_range(task) and not facts.of_target.get("target_bounds")
         mu = gaussian_mu(budget.epsilon, budget.delta)
-        share = _share(facts, target, mu, budget.adjacency)
+        signal = signal_to_noise(budget, facts.n_samples)
+        search = search_share(signal) if target else 0.0
+        faintness = HARDLY_ANY / signal if search and _fits_means(task) else 0.0
+        learns = bool(facts.are_text) and faintness < 1
+        of_columns = _share(facts, target and not search, mu * math.sqrt(1 - search), budget.adjacency) if learns else 0.0
+        share = search + (1 - search) * of_columns
         rest = replace(budget, epsilon=gaussian_epsilon(mu * math.sqrt(1 - share), budget.delta))
         try:
             of_fit = gaussian_mu(rest.epsilon, rest.delta)
@@ -180,8 +193,8 @@ class Learning:
                 "are learned; expected a larger epsilon, a smaller delta, or a full schema."
             )
         left = math.sqrt(mu**2 - of_fit**2) * (1 - SLACK) if budget.private else math.inf
-        plan = LearningPlan.make(facts, target, budget, left, _robust(task))
-        return cls(task, facts, budget, plan, rest)
+        plan = LearningPlan.make(facts, target, budget, left, _robust(task), search / share)
+        return cls(task.replaced(faintness=faintness), facts, budget, plan, rest)
 
     def likely_plans(self) -> Iterator[Plan]:
         """Plan the second stage for few and for many categories of text."""

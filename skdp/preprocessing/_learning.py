@@ -12,6 +12,7 @@ from skdp.preprocessing._column_kinds import Category, Column
 from skdp.preprocessing._fine_rule import ends_in_few_bins, may_be_integers, refine
 from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves, place_truths, text_share
 from skdp.preprocessing._parts import Shares
+from skdp.preprocessing._range_search import AT_ZERO, RangeSearch, search_releases
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.accounting.privacy_loss import Composition
@@ -22,6 +23,7 @@ from skdp.privacy.queries.column_histograms import (
     BUCKETS,
     EVEN_BINS,
     FEW_BINS,
+    HIGHEST,
     NUMBER_BINS,
     TARGET_WEIGHT,
     WIDEST_INTEGERS,
@@ -43,6 +45,9 @@ THIRD = 0.1
 # spread.
 APART = 0.1
 FULL, PART, HARDLY = 120, 50, 30
+# What stands for columns of which nothing is learned.
+WIDEST = -(2.0**HIGHEST), 2.0**HIGHEST
+UNKNOWN, UNKNOWN_TEXT = Finding("undetermined", WIDEST, WIDEST, 0.0, 0.0), (Category((), ()), 0.0)
 # Released shares of the cells of a column above which a warning says that they are not read: text among numbers; missing cells of
 # text that is learned as numbers, of which most may be empty; and cells of no common category, as most of free text are. Choices.
 MOST_TEXT, MOST_MISSING, MOST_OTHER = 0.2, 0.5, 0.8
@@ -113,15 +118,21 @@ class LearningPlan(ReleasePlan):
         Gaussian-DP parameter of all releases together; inf without noise.
     robust : bool, default=False
         Whether targets that are far from most others are outliers, and not in their range.
+    search : float, default=0.0
+        Share of the squared budget for counts that find the range of the target, which is in the histograms without them; 1 if
+        nothing is learned of the columns.
     """
 
     facts: Any
     target: bool
     mu: float
     robust: bool = False
+    search: float = 0.0
 
     @classmethod
-    def make(cls, facts: Any, target: bool, budget: Budget, mu: float | None = None, robust: bool = False) -> "LearningPlan":
+    def make(
+        cls, facts: Any, target: bool, budget: Budget, mu: float | None = None, robust: bool = False, search: float = 0.0
+    ) -> "LearningPlan":
         """Plan the releases; raise an error for noise that random bits cannot resolve, before any data is read.
 
         They spend the whole budget, or ``mu`` where another part of a fit spends the rest.
@@ -132,36 +143,41 @@ class LearningPlan(ReleasePlan):
         """
         if budget.delta == 0:
             raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
-        are_text = facts.are_text
-        query = ColumnHistograms(tuple(are_text.values()), target)
+        are_text, counted = facts.are_text, target and not search
+        query = ColumnHistograms(tuple(are_text.values()), counted)
         n_numbers = sum(not text for text in are_text.values()) - len(facts.truths)
         # A record adds 1 to a bin of each of d columns, so that its contribution has norm sqrt(d). Multipliers in proportion to
         # 1 / weight spend the squared budget in the parts weight^2 / (w1^2 + w2^2 + w3^2).
-        of_numbers = contribution(n_numbers, target)
-        weights = [contribution(len(are_text), target), of_numbers, of_numbers * math.sqrt(THIRD)]
+        of_numbers = contribution(n_numbers, counted)
+        weights = [contribution(len(are_text), counted), of_numbers, of_numbers * math.sqrt(THIRD)]
         releases = [Release(ColumnHistograms, Gaussian(math.hypot(*weights) / weights[0]), query.clip_norm, query.size)]
         if of_numbers:
             releases += [Release(FineHistograms, Gaussian(math.hypot(*weights) / weight)) for weight in weights[1:]]
         schedule = Schedule(tuple((1, release) for release in releases))
+        if search:
+            schedule = (
+                Schedule(search_releases()) if search == 1 else Schedule(search_releases()).followed_by(schedule, 1 - search)
+            )
         mu = gaussian_mu(budget.epsilon, budget.delta) if mu is None else mu
         plan = cls(
             facts,
             target,
             mu,
             robust,
+            search,
             schedule=schedule,
             budget=budget,
             n_samples=facts.n_samples,
             scale=math.sqrt(Composition.of(schedule, budget.adjacency).full) / mu,
-            default_size=(n_numbers + target) * (EVEN_BINS + WIDEST_INTEGERS + 1),
+            default_size=(n_numbers + counted) * (EVEN_BINS + WIDEST_INTEGERS + 1),
         )
         plan.rounding_allowances  # noqa: B018 - raises an error
         return plan
 
     def noise_of(self, query: Query) -> float:
         """Return the standard deviation of the noise in a bin, as a share of the records."""
-        place = (1 if query.even_bins == EVEN_BINS else 2) if isinstance(query, FineHistograms) else 0
-        _, release = self.schedule.entries[place]
+        further = isinstance(query, FineHistograms) and query.even_bins != EVEN_BINS  # the second of this kind
+        _, release = [entry for entry in self.schedule.entries if entry[1].query is type(query)][further]
         return noise_multiplier(release, self.scale, self.budget.adjacency) * query.clip_norm / self.n_samples
 
     @property
@@ -169,9 +185,9 @@ class LearningPlan(ReleasePlan):
         """The s of a fit with `USUAL_SHARE` for the columns, whose columns are learned as well as these."""
         if not self.budget.private:
             return math.inf
-        d = contribution(len(self.facts.are_text), self.target)
+        d = contribution(len(self.facts.are_text), self.target and not self.search)
         k = ColumnHistograms.relative_sensitivity[self.budget.adjacency]
-        return self.mu * self.n_samples / (k * d * math.sqrt(USUAL_SHARE))
+        return self.mu * math.sqrt(1 - self.search) * self.n_samples / (k * d * math.sqrt(USUAL_SHARE))
 
     @property
     def outlook(self) -> str:
@@ -179,6 +195,8 @@ class LearningPlan(ReleasePlan):
         if not self.budget.private:
             return "no noise"
         signal = self.signal
+        if self.search == 1:
+            return "nothing is learned of them, and of y its range"
         if signal >= FULL:
             told = "columns are learned fully"
         elif signal >= PART:
@@ -191,7 +209,7 @@ class LearningPlan(ReleasePlan):
 
     def warn_of_low_signal(self) -> None:
         """Warn, before anything is charged, if most columns are likely to stay unknown."""
-        if self.signal < HARDLY:
+        if self.signal < HARDLY and self.search < 1:
             warn(
                 f"Noise is likely to hide most columns of n_samples={self.n_samples}, and the budget is spent all the same: "
                 f"{self.outlook}. A plan tells you this before a fit.",
@@ -214,7 +232,13 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
     Learned
         What the releases tell.
     """
-    query = ColumnHistograms(tuple(plan.facts.are_text.values()), plan.target)
+    found = None
+    if plan.search:
+        found = RangeSearch(ask, plan.n_samples, plan.noise_of(AT_ZERO) * plan.n_samples).finding()
+    if plan.search == 1:
+        return Learned({name: UNKNOWN_TEXT if text else UNKNOWN for name, text in plan.facts.are_text.items()}, found)
+    of_target = plan.target and not plan.search
+    query = ColumnHistograms(tuple(plan.facts.are_text.values()), of_target)
     shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
     # First release: bins by octave and by bucket; kind, limits and scale of each column follow.
     columns: dict[str, Finding | tuple[Category, float]] = {}
@@ -226,17 +250,17 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
             columns[name] = (place_truths if name in plan.facts.truths else RULES[text])(by_column[name], sigma)
     counted = {name: _counted(found, by_column[name], sigma) for name, found in columns.items()}
     texts = {name: text_share(by_column[name], sigma) for name, text in plan.facts.are_text.items() if text is None}
-    target = None
-    if plan.target:
+    target = found
+    if of_target:
         target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True, robust=plan.robust)
-    if len(plan.schedule) == 1:
+    if not any(release.query is FineHistograms for release in plan.schedule):
         return Learned(columns, target, counted=counted, texts=texts)
     # Second release: even bins between these limits, of columns whose limits may be narrower.
     places = dict(zip(plan.facts.are_text, query.places(), strict=True))
     found = {name: finding for name, finding in columns.items() if isinstance(finding, Finding)}
     wide = {name: finding for name, finding in found.items() if finding.narrows}
     octaves = {name: Shares(by_column[name][: NUMBER_BINS - 1], np.full(NUMBER_BINS - 1, sigma)) for name in found}
-    wide_target = target if target is not None and target.narrows else None
+    wide_target = target if of_target and target is not None and target.narrows else None
     narrowed, narrowed_target = _refined(ask, plan, EVEN_BINS, places, octaves, wide, wide_target)
     # Third release: narrower bins, of columns that are in few even bins, or whose limits have room for bins of integers only now.
     few = {name for name, finding in narrowed.items() if ends_in_few_bins(wide[name], finding)}
@@ -291,6 +315,8 @@ def warn_of_unlearned(learned: Learned, plan: LearningPlan) -> None:
     plan : LearningPlan
         The public facts. Columns of a boolean type have their bounds.
     """
+    if plan.search == 1:  # of which the plan warns
+        return
     low, high = (0.0, 0.0) if learned.target is None else learned.target.limits
     if learned.coarse and (plan.signal < PART or max(low, -high) > APART * (high - low)):
         warn(

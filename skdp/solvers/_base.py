@@ -75,6 +75,9 @@ class Problem:
         Public number of records, if ``n_samples`` is a released total weight (see `weighing`); None if it is that number.
     n_stored : int or None, default=None
         Upper bound on the number of nonzero entries of a row, if it is public; it sets the cost of a pass over a sparse table.
+    faintness : float, default=0.0
+        Noise of the whole fit over the largest at which anything is learned about the columns; from 1 on, solvers that can fit a
+        constant alone do.
     extra : ExtraFacts, default=NO_EXTRA
         Public facts of one kind of fit.
     around : ExtraFacts, default=NO_EXTRA
@@ -97,6 +100,7 @@ class Problem:
     max_sample_weight: float | None = None
     n_records: int | None = None
     n_stored: int | None = None
+    faintness: float = 0.0
     extra: ExtraFacts = NO_EXTRA
     around: ExtraFacts = NO_EXTRA
 

@@ -79,11 +79,16 @@ class ColumnCells(PrivateData):
         """
         return self._counts(bins(*(finite_cells(self._columns[column]) for column in columns)), size)
 
-    def target_counts(self, bins: Callable[[np.ndarray], np.ndarray], size: int) -> np.ndarray:
-        """Return the number of targets in each bin, as `counts` does for a column."""
+    @property
+    def targets(self) -> np.ndarray:
+        """Numbers to predict."""
         if self._targets is None:
             raise ValueError("The table has no targets to count.")
-        return self._counts(bins(self._targets), size)
+        return self._targets
+
+    def histogram(self, bins: Callable[["ColumnCells"], np.ndarray], size: int) -> np.ndarray:
+        """Return the number of records in each bin, as `TrainingData.histogram` does; ``bins`` reads the targets."""
+        return self._counts(bins(self), size)
 
     def _counts(self, places: np.ndarray, size: int) -> np.ndarray:
         return np.bincount(places, weights=self._presence, minlength=size + 1)[:size].astype(np.float64)

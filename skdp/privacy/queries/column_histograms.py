@@ -84,7 +84,7 @@ class ColumnHistograms(NonNegativeQuery):
             for place, text in zip(self.places(), self.are_text, strict=True)
         ]
         if self.target:
-            counts.append(TARGET_WEIGHT * rows.target_counts(octave_bins, NUMBER_BINS))
+            counts.append(TARGET_WEIGHT * rows.histogram(lambda cells: octave_bins(cells.targets), NUMBER_BINS))
         return np.concatenate(counts)
 
 
@@ -145,7 +145,7 @@ class FineHistograms(NonNegativeQuery):
         if self.target:
             low, high = self.limits[-1].tolist()
             bins = FineBins(low, high, np.zeros(0), self.even_bins)
-            counts.append(TARGET_WEIGHT * rows.target_counts(bins, self.even_bins))
+            counts.append(TARGET_WEIGHT * rows.histogram(lambda cells: bins(cells.targets), self.even_bins))
         return np.concatenate([np.zeros(0), *counts])
 
     def _of_columns(self) -> list[list[float]]:

@@ -128,7 +128,7 @@ def hopelessness(problem: Problem) -> float | None:
     Each of q targets has a root of q less of the signal, because the vector of them has norm at most 1.
     """
     signal = problem.planned.signal_to_noise / math.sqrt(problem.loss.n_outputs)
-    level = min(problem.n_features + LEAST_SIZE, MOST_SIZE) / (signal * HOPELESS)
+    level = max(min(problem.n_features + LEAST_SIZE, MOST_SIZE) / (signal * HOPELESS), problem.faintness)
     return level if level >= 1 else None
 
 
