@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import validate_data
 
 from skdp._table_types import as_table
@@ -23,7 +24,7 @@ def named_columns_of(fitted: Any, X: Any) -> Any:
     """
     X = as_table(X)
     if not hasattr(fitted, "learnt_"):
-        warn_of_hardly_seen(fitted, X, warn_of_unknown(fitted, X))
+        _warn_of_cells(fitted, X)
         return X
     if getattr(X, "ndim", 2) == 1:
         raise ValueError(f"X is a {type(X).__name__}, one row or column; expected a table, such as X.iloc[[0]].")
@@ -34,5 +35,11 @@ def named_columns_of(fitted: Any, X: Any) -> Any:
         validate_data(fitted, X, reset=False, skip_check_array=True)
     X = framed(X, getattr(fitted, "feature_names_in_", None))
     warn_of_types(fitted.schema_, X, looking=True)
-    warn_of_hardly_seen(fitted, X, warn_of_unknown(fitted, X))
+    _warn_of_cells(fitted, X)
     return X
+
+
+def _warn_of_cells(fitted: Any, X: Any) -> None:
+    """Warn of cells that the fit has hardly seen, unless the model is a constant."""
+    if np.any(getattr(fitted, "coef_", True)) or getattr(fitted, "trees_", None) is not None:
+        warn_of_hardly_seen(fitted, X, warn_of_unknown(fitted, X))

@@ -253,7 +253,8 @@ class RegressionTask(Task):
 
     def problem_of(self, facts: Facts) -> Problem:
         bound, n_targets = math.inf if self._bounds() is None else 1.0, self._n_targets(facts)
-        loss = self._loss() if n_targets is None else SquaredDistance(n_targets)
+        own = Squared() if self.faintness >= 1 else self._loss()  # the mean is all that is fitted
+        loss = own if n_targets is None else SquaredDistance(n_targets)
         if n_targets is not None and self.inference:
             raise ValueError("inference=True takes one target, a vector y; for several, expected inference=False.")
         signal, around = signal_to_noise(self.known_budget(facts.n_samples), facts.n_samples), NO_EXTRA

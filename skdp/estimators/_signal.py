@@ -112,12 +112,14 @@ def warn_of_low_signal(task: Any, facts: Facts, plan: Plan, level: LevelOfFit | 
             warn(left_out, LowSignalWarning)
         return
     problem, enough = plan.problem, needed(task, facts, plan, level)
-    what = "may be a constant" if problem.faintness < 1 else "is the mean of y alone, the same prediction for all records"
+    what, fewer = "may be a constant", "; fewer features or a smaller data_norm help, too"
+    if problem.faintness >= 1:
+        what, fewer = "is the mean of y alone, the same prediction for all records", ""
     intervals = f". Intervals: {outlook}" if (outlook := plan.solver.outlook(problem)[1]) else ""
     warn(
         f"Noise is likely to drown the signal of {problem.n_columns} features at epsilon={float(task.epsilon):g} and "
-        f"n_samples={problem.n_samples}: the model {what}, and the budget is spent all the same{intervals}. {enough}; "
-        "fewer features or a smaller data_norm help, too. plan(n_samples, n_features) tells you this before a fit.",
+        f"n_samples={problem.n_samples}: the model {what}, and the budget is spent all the same{intervals}. {enough}"
+        f"{fewer}. plan(n_samples, n_features) tells you this before a fit.",
         LowSignalWarning,
     )
 

@@ -316,7 +316,12 @@ class Task(ABC):
         schema = facts.stated if facts.schema is None else facts.schema
         columns = {} if schema is None else schema.columns
         levels = any(column.exhaustive and name not in self.counted for name, column in columns.items())
-        if not levels or not plan.problem.budget.private or (result.kept is not None and result.inference is None):
+        if (
+            not levels
+            or not plan.problem.budget.private
+            or self.faintness >= 1
+            or (result.kept is not None and result.inference is None)
+        ):
             return ""
         if result.inference is not None:
             why = "inference leaves all effects as released"
@@ -488,7 +493,7 @@ class Task(ABC):
             loss=loss,
             budget=self.budget(n_samples),
             intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
-            l1_ratio=float(self.l1_ratio),
+            l1_ratio=0.0 if self.faintness >= 1 else float(self.l1_ratio),
             max_sample_weight=None if self.max_sample_weight is None else float(self.max_sample_weight),
             constraint=constraint if constraint is None or unit == 1 else _scaled(constraint, 1 / unit),
             faintness=self.faintness,

@@ -122,9 +122,8 @@ def _lacks_range(task: Any) -> bool:
 
 
 def _fits_means(task: Any) -> bool:
-    """Return whether the solver that public facts choose fits a mean alone where noise hides the columns."""
-    plain = task.loss == "squared" and task.constraint_set() is None and not task.l1_ratio
-    return bool(plain and task.fit_intercept and isinstance(task.solver, str) and task.solver == "auto")
+    """Return whether the mean of y may be all that is fitted: public facts choose the solver, and 0 is a model."""
+    return bool(task.fit_intercept and task.constraint_set() is None and isinstance(task.solver, str) and task.solver == "auto")
 
 
 @dataclass(frozen=True)
@@ -176,9 +175,9 @@ class Learning:
             raise ValueError("delta=0: columns are learned with Gaussian noise; expected a positive delta, or a full schema.")
         target = _lacks_range(task) and not facts.of_target.get("target_bounds")
         mu = gaussian_mu(budget.epsilon, budget.delta)
-        signal = signal_to_noise(budget, facts.n_samples)
-        search = search_share(signal) if target else 0.0
-        faintness = HARDLY_ANY / signal if search and _fits_means(task) else 0.0
+        search = search_share(mu, facts.n_samples, budget.adjacency) if target else 0.0
+        means = search and _fits_means(task)
+        faintness = HARDLY_ANY / signal_to_noise(budget, facts.n_samples) if means else 0.0
         learns = bool(facts.are_text) and faintness < 1
         of_columns = _share(facts, target and not search, mu * math.sqrt(1 - search), budget.adjacency) if learns else 0.0
         share = search + (1 - search) * of_columns

@@ -197,8 +197,12 @@ class FrameFacts:
         return replace(read, columns={name: read.columns[name] for name in self.names if name in self.given})
 
     def schema(self, learned: Learned) -> Schema:
-        """Return the facts of all columns, in their order, and the range of the target if it was learned."""
-        found, stated = learned.entries(), self.stated
+        """Return the facts of all columns, in their order, and the range of the target if it was learned.
+
+        Columns of which nothing was learned have those of a plan, which no model reads.
+        """
+        stated, likely = self.stated, self.likely().columns
+        found = {**{name: likely[name] for name in self.are_text}, **learned.entries()}
         found |= {name: found[name].typed(name in self.dated) for name in self.numbered}
         bounds = stated.target_bounds if learned.target is None else learned.target.number().bounds
         return replace(self._with(found), target_bounds=bounds)

@@ -12,7 +12,7 @@ from skdp.preprocessing._column_kinds import Category, Column
 from skdp.preprocessing._fine_rule import ends_in_few_bins, may_be_integers, refine
 from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves, place_truths, text_share
 from skdp.preprocessing._parts import Shares
-from skdp.preprocessing._range_search import AT_ZERO, RangeSearch, search_releases
+from skdp.preprocessing._range_search import AT_ZERO, RangeSearch, search_releases, search_share
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.accounting.privacy_loss import Composition
@@ -23,7 +23,6 @@ from skdp.privacy.queries.column_histograms import (
     BUCKETS,
     EVEN_BINS,
     FEW_BINS,
-    HIGHEST,
     NUMBER_BINS,
     TARGET_WEIGHT,
     WIDEST_INTEGERS,
@@ -45,9 +44,6 @@ THIRD = 0.1
 # spread.
 APART = 0.1
 FULL, PART, HARDLY = 120, 50, 30
-# What stands for columns of which nothing is learned.
-WIDEST = -(2.0**HIGHEST), 2.0**HIGHEST
-UNKNOWN, UNKNOWN_TEXT = Finding("undetermined", WIDEST, WIDEST, 0.0, 0.0), (Category((), ()), 0.0)
 # Released shares of the cells of a column above which a warning says that they are not read: text among numbers; missing cells of
 # text that is learned as numbers, of which most may be empty; and cells of no common category, as most of free text are. Choices.
 MOST_TEXT, MOST_MISSING, MOST_OTHER = 0.2, 0.5, 0.8
@@ -60,7 +56,8 @@ class Learned:
     Parameters
     ----------
     columns : dict
-        `Finding` of a column of numbers, or the `Category` and the share of missing cells of a column of text, by name.
+        `Finding` of a column of numbers, or the `Category` and the share of missing cells of a column of text, by name; empty if
+        nothing was learned but the range of the target.
     target : Finding or None
         The same of the target.
     coarse : bool, default=False
@@ -135,7 +132,9 @@ class LearningPlan(ReleasePlan):
     ) -> "LearningPlan":
         """Plan the releases; raise an error for noise that random bits cannot resolve, before any data is read.
 
-        They spend the whole budget, or ``mu`` where another part of a fit spends the rest.
+        They spend the whole budget, or ``mu`` where another part of a fit spends the rest. Then ``search`` is the share of the
+        counts that find the range of the target. Without ``mu`` it follows: they have as much beside the histograms of a
+        tenth of a squared budget as in a fit.
 
         The squared budget of the first two is split in proportion to the columns that each counts, so that bins of both have
         about the same noise. How many columns the second one counts follows from the first; it can be all numbers, without
@@ -143,22 +142,16 @@ class LearningPlan(ReleasePlan):
         """
         if budget.delta == 0:
             raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
-        are_text, counted = facts.are_text, target and not search
-        query = ColumnHistograms(tuple(are_text.values()), counted)
-        n_numbers = sum(not text for text in are_text.values()) - len(facts.truths)
-        # A record adds 1 to a bin of each of d columns, so that its contribution has norm sqrt(d). Multipliers in proportion to
-        # 1 / weight spend the squared budget in the parts weight^2 / (w1^2 + w2^2 + w3^2).
-        of_numbers = contribution(n_numbers, counted)
-        weights = [contribution(len(are_text), counted), of_numbers, of_numbers * math.sqrt(THIRD)]
-        releases = [Release(ColumnHistograms, Gaussian(math.hypot(*weights) / weights[0]), query.clip_norm, query.size)]
-        if of_numbers:
-            releases += [Release(FineHistograms, Gaussian(math.hypot(*weights) / weight)) for weight in weights[1:]]
-        schedule = Schedule(tuple((1, release) for release in releases))
-        if search:
-            schedule = (
-                Schedule(search_releases()) if search == 1 else Schedule(search_releases()).followed_by(schedule, 1 - search)
-            )
-        mu = gaussian_mu(budget.epsilon, budget.delta) if mu is None else mu
+        if mu is None:
+            mu = gaussian_mu(budget.epsilon, budget.delta)
+            of_fit = search_share(mu / math.sqrt(USUAL_SHARE), facts.n_samples, budget.adjacency) if target else 0.0
+            search = of_fit / (of_fit + USUAL_SHARE)
+        counted = target and not search
+        n_numbers = sum(not text for text in facts.are_text.values()) - len(facts.truths)
+        schedule = Schedule(search_releases())
+        if search < 1:
+            histograms = _histograms(ColumnHistograms(tuple(facts.are_text.values()), counted), n_numbers)
+            schedule = schedule.followed_by(histograms, 1 - search) if search else histograms
         plan = cls(
             facts,
             target,
@@ -217,6 +210,18 @@ class LearningPlan(ReleasePlan):
             )
 
 
+def _histograms(query: ColumnHistograms, n_numbers: int) -> Schedule:
+    """Return the three releases that learn columns, from the first query and the number of columns that the others may count."""
+    # A record adds 1 to a bin of each of d columns, so that its contribution has norm sqrt(d). Multipliers in proportion to
+    # 1 / weight spend the squared budget in the parts weight^2 / (w1^2 + w2^2 + w3^2).
+    of_numbers = contribution(n_numbers, query.target)
+    weights = [query.clip_norm, of_numbers, of_numbers * math.sqrt(THIRD)]
+    releases = [Release(ColumnHistograms, Gaussian(math.hypot(*weights) / weights[0]), query.clip_norm, query.size)]
+    if of_numbers:
+        releases += [Release(FineHistograms, Gaussian(math.hypot(*weights) / weight)) for weight in weights[1:]]
+    return Schedule(tuple((1, release) for release in releases))
+
+
 def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
     """Make the releases and conclude from them, and from public facts, what the columns are.
 
@@ -236,7 +241,7 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
     if plan.search:
         found = RangeSearch(ask, plan.n_samples, plan.noise_of(AT_ZERO) * plan.n_samples).finding()
     if plan.search == 1:
-        return Learned({name: UNKNOWN_TEXT if text else UNKNOWN for name, text in plan.facts.are_text.items()}, found)
+        return Learned({}, found)
     of_target = plan.target and not plan.search
     query = ColumnHistograms(tuple(plan.facts.are_text.values()), of_target)
     shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
@@ -315,8 +320,6 @@ def warn_of_unlearned(learned: Learned, plan: LearningPlan) -> None:
     plan : LearningPlan
         The public facts. Columns of a boolean type have their bounds.
     """
-    if plan.search == 1:  # of which the plan warns
-        return
     low, high = (0.0, 0.0) if learned.target is None else learned.target.limits
     if learned.coarse and (plan.signal < PART or max(low, -high) > APART * (high - low)):
         warn(

@@ -7,29 +7,32 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from skdp.preprocessing._octave_rule import Finding
-from skdp.privacy.queries import Query, TargetHistogram
+from skdp.privacy.queries import Query, TargetHistogram, TargetSum
 from skdp.privacy.queries.column_histograms import HIGHEST, LOWEST
 from skdp.privacy.schedule import Gaussian, Release
 
 # Signal s = mu n / k, with the sensitivity k of a mean, below which the range of a target is searched for, and below which the
 # mean is all that is fitted. Measured on insurance, bike, california and house prices.
 SEARCHED, HARDLY_ANY = 200.0, 40.0
-# Share of the squared budget for the search: SCALE / s^2 within limits. The noise of a count is then about a tenth of the records.
-SCALE, LEAST_SHARE, MOST_SHARE = 900.0, 0.03, 0.5
+# Noise of a single count with the budget of all of them, as a share of the records, that the share of the squared budget aims at,
+# and the limits of this share. The noise of each of the counts is then about a tenth of the records.
+AIM, LEAST_SHARE, MOST_SHARE = 1 / 30, 0.03, 0.5
 # Counts of the targets that are negative, 0 for all that is asked here, and positive.
 AT_ZERO = TargetHistogram(2.0 ** (LOWEST - 1) * np.array([-1.0, 1.0]))
 # Number of counts. This and the constants below were set on bike and made-up targets: lognormal ones of tiny unit, with 70 % of
 # zeros and with a jump, normal ones, and years. 10 or 15 counts were level.
-QUESTIONS = 12
+QUESTIONS = 16
 # Share of the targets that are not 0 beyond the power 2^m, and its spread over usual targets, by how many octaves m is below the
 # power e that most are below: for e - m = -2 and less, -1, 0, 1, 2, and 3 and more.
 BEYOND = np.array([[0.01, 0.03], [0.06, 0.08], [0.22, 0.15], [0.62, 0.17], [0.87, 0.12], [0.96, 0.06]])
 NEAREST, FARTHEST = -2, 3
 # Octaves from 1 by which a power is less likely beforehand by a factor of e.
 FAR = 20.0
-# Probability of one power from which on the other counts look closer, and the quantile of the power that is taken: a range that is
-# too wide costs more than one that is too narrow.
-SURE, TAKEN = 0.9, 0.3
+# Answers over the number of records are clipped to these, so that all numbers stay finite. A choice.
+LIKELY_ANSWERS = -2.0, 3.0
+# Probability of one power from which on the other counts look closer, and the quantile of the power that is taken: a range that
+# is too wide costs more than one that is too narrow.
+SURE, TAKEN = 0.9, 0.1
 # Share of the targets beyond an end for which the range reaches further, by at most REACH octaves; and least share between both
 # ends of a half for which it is the range.
 TAIL, REACH, NEARLY_ALL = 0.1, 2, 0.9
@@ -37,9 +40,12 @@ TAIL, REACH, NEARLY_ALL = 0.1, 2, 0.9
 OTHER_SIGN = 0.2
 
 
-def search_share(signal: float) -> float:
-    """Return the share of the squared budget for the search, by the signal s of all of it; 0 where histograms do better."""
-    return min(max(SCALE / signal**2, LEAST_SHARE), MOST_SHARE) if signal < SEARCHED else 0.0
+def search_share(mu: float, n_samples: int, adjacency: str) -> float:
+    """Return the share for the search in the squared Gaussian-DP parameter of a fit; 0 where histograms do as well."""
+    if mu * n_samples >= SEARCHED * TargetSum.relative_sensitivity[adjacency]:
+        return 0.0
+    noise = TargetHistogram.relative_sensitivity[adjacency] / (mu * n_samples)
+    return min(max((noise / AIM) ** 2, LEAST_SHARE), MOST_SHARE)
 
 
 def search_releases() -> tuple[tuple[int, Release], ...]:
@@ -78,12 +84,12 @@ class RangeSearch:
         low, high = self._ends(power, bool(sign))
         while self.left:  # the number of releases is fixed
             self._count(high)
-        limits = (low, high) if sign > 0 else (-high, -low) if sign < 0 else (-high, high)
+        limits = (low, high) if sign > 0 else (0.0 - high, 0.0 - low) if sign < 0 else (-high, high)
         return Finding("linear", limits, limits, 0.0, 0.0)
 
     def _count(self, threshold: float) -> float:
         """Return the share of the targets whose absolute value is beyond a threshold."""
-        shares = self.ask(TargetHistogram(np.array([-threshold, threshold]))) / self.n_samples
+        shares = np.clip(self.ask(TargetHistogram(np.array([-threshold, threshold]))) / self.n_samples, *LIKELY_ANSWERS)
         shares = shares + (1 - shares.sum()) / 3  # all shares together are 1
         self.answers.append((threshold, shares))
         self.left -= 1
@@ -138,14 +144,15 @@ class RangeSearch:
             high = high if beyond <= TAIL * self._some else 2 * high
             if not beyond > TAIL * self._some:  # or unknown
                 break
-        if one_sided and self._known(2.0 ** (power - 1)) > NEARLY_ALL:
-            low = 2.0 ** (power - 1)
-        while one_sided and self.left:
-            share = self._count(low / 2 + high / 2)
+        while one_sided:
+            middle = low / 2 + high / 2
+            share = self._known(middle)
             if share > NEARLY_ALL:
-                low = low / 2 + high / 2
+                low = middle
             elif share < 1 - NEARLY_ALL:
-                high = low / 2 + high / 2
+                high = middle
+            elif self.left:
+                self._count(middle)
             else:
                 break
         return low, high

@@ -21,7 +21,7 @@ from skdp.privacy.budget import ADJACENCIES
 from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import ColumnHistograms, FineHistograms
+from skdp.privacy.queries import ColumnHistograms, FineHistograms, TargetHistogram
 from skdp.privacy.queries import column_histograms as queries
 from skdp.privacy.queries.column_histograms import EVEN_BINS
 from skdp.testing import reproducible_noise
@@ -42,6 +42,7 @@ class Table:
     rest: dict[str, Any]
     targets: tuple[float, float, float] | None = None  # the same of the targets
     one_more: dict[str, Any] = field(default_factory=dict)  # cells of one of the other records
+    searched: bool = False  # whether the range of the target is searched for, as here, or in the histograms
 
     def frame(self, first):
         columns = {name: [first[name], *[cell] * (N - 2), self.one_more.get(name, cell)] for name, cell in self.rest.items()}
@@ -58,6 +59,7 @@ class Table:
 
 NUMBERS = Table({"a": 3.7, "b": -3.7}, {"a": 1.7, "b": -1.7}, {"a": 1.5, "b": -1.5})
 TARGET = Table({"a": 3.7}, {"a": 5.5}, {"a": 1.5}, targets=(3.7, 5.5, 1.5))
+SEARCHED = Table({"a": 1.5}, {"a": 1.5}, {"a": 1.5}, targets=(1e9, -1e9, 1.5), searched=True)
 # All three rounds see the canary: numbers are far from 0 for their spread, near a power of two, and in different narrow bins
 MIXED = Table({"a": 1025.5, "t": "z", "e": "4"}, {"a": 1020.5, "t": "y", "e": "y"}, {"a": 1023.5, "t": "x", "e": "x"})
 KINDS = {"t": "category", "e": "either"}  # of columns that are not read as numbers
@@ -89,6 +91,12 @@ def a_column_too_few(patched):
 def a_target_of_weight_one(patched):
     for place in (queries, learning):
         patched.setattr(place, "contribution", lambda n_columns, target: math.sqrt(n_columns + target))
+
+
+def counts_of_half_the_sensitivity(patched):
+    """Each count of the search moves by more than its noise covers."""
+    honest = TargetHistogram.sensitivity
+    patched.setattr(TargetHistogram, "sensitivity", lambda self, adjacency: honest(self, adjacency) / 2)
 
 
 def counted_twice(patched):
@@ -139,6 +147,8 @@ TWINS = {
     "no noise in the second round": (exact_answer(FineHistograms), NUMBERS, "exact", 300),
     "noise for a column less": (a_column_too_few, NUMBERS, "transcript", 4000),
     "noise for a target of weight one": (a_target_of_weight_one, TARGET, "transcript", 4000),
+    "no noise in the search": (exact_answer(TargetHistogram), SEARCHED, "exact", 300),
+    "noise for half of a count": (counts_of_half_the_sensitivity, SEARCHED, "transcript", 1200),
     "two bins of each cell": (counted_twice, NUMBERS, "transcript", 4000),
     "limits from the records": (limits_of_the_records, NUMBERS, "limits", 300),
     "shares of the cells that are there": (shares_of_what_is_there, EMPTY, "spread", 300),
@@ -160,6 +170,8 @@ def scored(table, adjacency, n_runs, twin=None, whole=False):
     with pytest.MonkeyPatch.context() as patched, reproducible_noise(0):
         if twin is not None:
             twin(patched)
+        if not table.searched:
+            patched.setattr(learning, "search_share", lambda *given: 0.0)
         facts = FrameFacts.of(frame, kinds)
         plan = model._plan(facts)
         tables = list(table.rows(facts, adjacency))
@@ -219,7 +231,7 @@ def test_every_broken_twin_is_caught(name, adjacency):
     assert attacked(table, adjacency, n_runs, twin)[view] > EPSILON
 
 
-HONEST = {"numbers": NUMBERS, "target": TARGET, "mixed": MIXED, "empty": EMPTY}
+HONEST = {"numbers": NUMBERS, "target": TARGET, "mixed": MIXED, "empty": EMPTY, "searched": SEARCHED}
 
 
 LONG = zip([name for name in HONEST if name != "mixed"], cycle(ADJACENCIES), strict=False)

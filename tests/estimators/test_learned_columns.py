@@ -24,6 +24,7 @@ from skdp import (
     DPAUCMaximizer,
     DPConstrainedClassifier,
     DPConstrainedRegression,
+    DPGradientBoostingRegressor,
     DPGroupDROClassifier,
     DPLinearRegression,
     DPLinearSVC,
@@ -37,6 +38,7 @@ from skdp.estimators import _two_stages
 from skdp.estimators._two_stages import Learning
 from skdp.estimators.boosting import _rule
 from skdp.preprocessing import LearnedSchema, Schema, from_schema
+from skdp.preprocessing._range_search import QUESTIONS
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
 from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning
 from skdp.privacy.oracle import Oracle
@@ -667,3 +669,121 @@ def test_a_line_goes_on_flat_from_where_the_records_of_a_learned_column_end(kind
             warnings.simplefilter("ignore")  # of ages beyond the range of the fit
             at_65, at_100 = kind(1.0, schema="learn").fit(X, y).predict(far)
         assert abs(at_100 - at_65) < 40
+
+
+FEW = {  # families whose models of few records are the mean of y alone
+    "linear": DPLinearRegression(),
+    "of few columns": DPLinearRegression(l1_ratio=0.5),
+    "additive": DPAdditiveRegressor(knots="private"),
+    "boosted": DPGradientBoostingRegressor(),
+    "chosen": DPTabularRegressor(),
+    "robust": DPRobustRegressor(loss="huber"),
+}
+
+
+def few(frame, n=400):
+    """A raw frame of few records, with a column of codes, and positive targets of a tiny unit."""
+    return frame.assign(code=np.arange(N) % 5).iloc[:n], 1e-9 * np.exp(1e6 * frame["height"].to_numpy() / 2)[:n]
+
+
+@pytest.mark.filterwarnings("error::UserWarning")  # of records to predict for
+@pytest.mark.parametrize("name", FEW)
+def test_of_few_records_the_mean_alone_is_learned(name, frame):
+    """At s = 24; the mean of targets of a tiny unit is found, all of the budget is spent, and predictions look at no cell."""
+    X, y = few(frame)
+    model = clone(FEW[name]).set_params(
+        epsilon=0.3, delta=1e-6, adjacency="zero_out", schema={"code": "category"}, random_state=0
+    )
+    with pytest.warns(LowSignalWarning, match="the model is the mean of y alone.*needs about") as heard:
+        fitted(model, X, y)
+    assert len(heard) == 1 and "fewer features" not in str(heard[0].message)
+    report, predicted = model.privacy_report_, model.predict(frame.assign(code=9).iloc[400:])
+    assert [(line.count, line.query) for line in report.releases] == [(QUESTIONS, "TargetHistogram"), (1, "TargetSum")]
+    assert np.ptp(predicted) == 0 and abs(predicted[0] - y.mean()) < 0.5 * y.std()
+    assert [*model.learnt_] == ["y"] and {*report.learned} == {"y"} and list(model.schema_.columns) == list(X)
+    assert report.public["passes"] == QUESTIONS + 1 and report.spent.epsilon == pytest.approx(0.3, rel=1e-6)
+    assert model.target_bounds_ == model.schema_.target_bounds and 0 <= model.target_bounds_[0] < model.target_bounds_[1] < 1e-7
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(frame.assign(code=9).iloc[400:]), predicted)
+
+
+@pytest.mark.slow
+def test_what_few_records_are_told_to_be_enough_is_enough(frame):
+    """Of records and of epsilon; a tenth less is not."""
+    X, _ = few(frame)
+    model = DPTabularRegressor(0.3, delta=1e-6)
+
+    def is_mean(model, n_samples):
+        return "only the mean" in model.plan(X.iloc[:1].reindex(range(n_samples))).noise_size
+
+    needed = model.plan(X).needed
+    assert is_mean(model, len(X)) and is_mean(model, int(0.9 * needed.n_samples)) and not is_mean(model, needed.n_samples)
+    assert is_mean(clone(model).set_params(epsilon=0.9 * needed.epsilon), len(X))
+    assert not is_mean(clone(model).set_params(epsilon=needed.epsilon), len(X))
+
+
+@pytest.mark.filterwarnings("ignore::skdp.privacy.errors.LowSignalWarning")
+@pytest.mark.parametrize(
+    "model", [DPLinearRegression(solver="gd"), DPLinearRegression(fit_intercept=False), DPConstrainedRegression()]
+)
+def test_a_named_solver_and_a_constraint_keep_the_columns_of_few_records(model, frame):
+    X, y = few(frame)
+    fitted(model.set_params(epsilon=0.3, delta=1e-6, adjacency="zero_out"), X, y)
+    queries = [line.query for line in model.privacy_report_.releases]
+    assert queries[:2] == ["TargetHistogram", "ColumnHistograms"] and {*X} < {*model.learnt_}
+
+
+@pytest.mark.filterwarnings("ignore::skdp.privacy.errors.LowSignalWarning")
+@pytest.mark.parametrize("adjacency, epsilon", [("zero_out", 2.0), ("replace_one", 3.0)])
+def test_the_range_of_a_target_is_searched_for_at_a_small_signal(adjacency, epsilon, frame, monkeypatch):
+    """Then histograms count columns alone; the noise of all releases, by a sum of squares, is that of the budget."""
+    asked, answer = [], Oracle._answer
+
+    def watched(self, query, release, records):
+        asked.append((query, 1 / (self._scale * release.mechanism.weight) ** 2))
+        return answer(self, query, release, records)
+
+    monkeypatch.setattr(Oracle, "_answer", watched)
+    X, y = few(frame)
+    model = fitted(DPLinearRegression(epsilon, delta=1e-6, adjacency=adjacency), X, y)
+    queries, squares = zip(*asked, strict=True)
+    assert [type(query).__name__ for query in queries[:QUESTIONS]] == ["TargetHistogram"] * QUESTIONS
+    assert all(not query.target for query in queries[QUESTIONS : QUESTIONS + 3])
+    assert len({float(query.edges[1]) for query in queries[:QUESTIONS]}) > 5
+    assert epsilon * (1 - 1e-6) <= gaussian_epsilon(math.sqrt(math.fsum(squares)), 1e-6) <= epsilon * (1 + 1e-8)
+    assert 0.03 - 1e-9 <= math.fsum(squares[:QUESTIONS]) / math.fsum(squares) <= 0.3
+    low, high = model.target_bounds_
+    assert np.mean((y >= low) & (y <= high)) > 0.9 and high - low < 20 * y.std()
+    assert model.learnt_["y"]["low"] == low and {*model.learnt_} == {*X, "y"}
+
+
+def test_with_a_large_signal_the_range_of_a_target_is_in_the_histograms(frame):
+    X, _ = few(frame, N)
+    assert "TargetHistogram" not in [line.query for line in DPLinearRegression(2.0, delta=1e-6).plan(X).releases]
+    given = DPLinearRegression(0.1, delta=1e-6, target_bounds=(0.0, 1.0), schema="learn").plan(X)
+    assert "TargetHistogram" not in [line.query for line in given.releases]
+
+
+@pytest.mark.filterwarnings("ignore::skdp.privacy.errors.LowSignalWarning")
+@pytest.mark.parametrize("epsilon", (0.3, 2.0))
+@pytest.mark.parametrize("values", ([0.0], [7], [-1e300], [True, False], np.float32([0.1, 0.2])), ids=str)
+def test_targets_of_any_values_have_a_model_of_few_records(values, epsilon, frame):
+    X, _ = few(frame)
+    model = fitted(DPTabularRegressor(epsilon, delta=1e-6, adjacency="zero_out"), X, np.resize(values, len(X)))
+    assert np.isfinite(model.predict(X)).all() and np.isfinite(model.target_bounds_).all()
+
+
+@pytest.mark.filterwarnings("ignore::skdp.privacy.errors.LowSignalWarning")
+@pytest.mark.parametrize("epsilon", [0.3, *slow(2.0)])
+def test_weights_and_persons_change_no_count_of_a_search(epsilon, frame):
+    """Records of weight 1, and persons of two rows that are alike, have the model of the records."""
+    X, y = few(frame)
+    plain = DPLinearRegression(epsilon, delta=1e-6, adjacency="zero_out")
+    weighted = clone(plain).set_params(max_sample_weight=2.0)
+    fitted(weighted, X, y, sample_weight=np.ones(len(X)))
+    persons = clone(plain).set_params(privacy_unit="person")
+    fitted(persons, pd.concat([X, X], ignore_index=True), np.tile(y, 2), persons=np.tile(np.arange(len(X)), 2))
+    fitted(plain, X, y)
+    assert plain.target_bounds_ == persons.target_bounds_ == weighted.target_bounds_
+    np.testing.assert_allclose(persons.predict(X), plain.predict(X), rtol=1e-9)
+    assert weighted.privacy_report_.releases[0].query == "TargetHistogram"

@@ -40,11 +40,13 @@ FITS = {
     "logistic": (DPLogisticRegression(2.0, schema="learn"), lambda y: np.where(y > 0, "yes", "no")),
     "classes": (DPLogisticRegression(2.0, schema="learn", classes=[0, 1]), lambda y: (y > 0).astype(int)),
     "linear": (DPLinearRegression(2.0, schema={"city": "either", "hour": {"kind": "number", "bounds": [0, 23]}}), lambda y: y),
+    "searched": (DPLinearRegression(0.1, delta=1e-6, schema="learn"), lambda y: y),
+    "mean": (DPLinearRegression(0.02, delta=1e-6, schema="learn"), lambda y: y),
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["logistic", *slow("classes", "linear")])
+@pytest.mark.parametrize("name", ["logistic", *slow("classes", "linear", "searched", "mean")])
 def test_the_source_changes_no_bit(name, frame, tmp_path):
     estimator, target_of = FITS[name]
     frame = frame.assign(y=target_of(frame["y"]))
@@ -58,6 +60,9 @@ def test_the_source_changes_no_bit(name, frame, tmp_path):
         assert model.schema_ == schema and model.feature_names_in_.tolist() == list(X)
         np.testing.assert_array_equal(model.coef_, coef)
         assert model.privacy_report_.spent == report.spent and model.privacy_report_.releases == report.releases
+        assert (report.releases[0].query == "TargetHistogram") == (name in ("searched", "mean")) and coef.any() == (
+            name != "mean"
+        )
         passes, stated = model.privacy_report_.public["passes"], model.privacy_report_.public["table"]
         assert stated["reads_of_source"] == (2 if table.cache else 2 + passes)
     np.testing.assert_array_equal(model.predict(files), predicted)

@@ -37,6 +37,11 @@ ONE, TWO = tables()
 TARGETS = {"one": np.arange(N) / 3, "two": np.full(N, -1e300)}
 
 
+def sizes_of(query):
+    """Numbers of bins of each column, or of the counts of the targets."""
+    return query.sizes() if hasattr(query, "sizes") else [query.size]
+
+
 def noise(scale):
     return lambda rng, query: rng.normal(0, scale, query.size)
 
@@ -51,7 +56,7 @@ def spike(rng, query):
 def crowded(rng, query):
     """Whole columns in one bin, at one of the ends."""
     answer, at = np.zeros(query.size), 0
-    for size in query.sizes():
+    for size in sizes_of(query):
         answer[at + rng.choice([0, 1, size // 2, size - 2, size - 1])] = N * rng.choice([0.3, 0.6, 1.0, 1.5])
         at += size
     return answer
@@ -60,7 +65,7 @@ def crowded(rng, query):
 def peaked(rng, query):
     """A few bins of every column, beside noise."""
     answer, at = rng.normal(0, 1, query.size), 0
-    for size in query.sizes():
+    for size in sizes_of(query):
         places = at + rng.choice(size, rng.integers(1, 9))
         answer[places] += N * rng.dirichlet(np.ones(places.size))
         at += size

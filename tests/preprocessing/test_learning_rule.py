@@ -11,6 +11,7 @@ from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
 from skdp.preprocessing._learning import Learned
 from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves, place_truths
 from skdp.preprocessing._parts import Shares
+from skdp.preprocessing._range_search import QUESTIONS, RangeSearch, search_share
 from skdp.privacy.queries.column_histograms import BUCKETS, EVEN_BINS, NUMBER_BINS, FineBins, integers_between, octave_bins
 
 N = 20_000
@@ -566,3 +567,66 @@ def test_limits_of_tails_and_of_what_noise_hides_stay(shape, rng):
     draws = {"normal": 50 + 10 * z, "gamma": rng.gamma(2.0, 20.0, N), "mostly zeros": np.where(z < 1, 0.0, 3 + z)}
     found = [under_noise(draws.get(shape, rng.uniform(18, 66, N)), sigma, rng) for _ in range(20)]
     assert sum(before.limits[1] != after.limits[1] for before, after in found) <= 2
+
+
+def searched(y, sigma, rng):
+    """The range that counts with noise tell, and how often they were asked."""
+    asked = []
+
+    def ask(query):
+        asked.append(query)
+        counts = np.bincount(np.searchsorted(query.edges, y, side="right"), minlength=3)
+        return counts + sigma * y.size * rng.normal(size=3)
+
+    limits = RangeSearch(ask, y.size, sigma * y.size).finding().limits
+    assert len(asked) == QUESTIONS and {len(query.edges) for query in asked} == {2}
+    return limits
+
+
+@pytest.mark.parametrize("exponent", (-55, -30, 0, 13, 45))
+@pytest.mark.parametrize("sign", (-1.0, 1.0))
+@pytest.mark.parametrize("shape", ("lognormal", "uniform", "normal", "mostly zeros"))
+def test_a_search_finds_the_range_of_targets_of_any_unit_and_sign(shape, sign, exponent, rng):
+    """At four times the noise at which histograms find nothing: nine tenths are in it, and it is hardly wider than they are."""
+    z = rng.normal(size=2000)
+    y = {"lognormal": np.exp(z / 2), "uniform": rng.random(2000), "normal": z, "mostly zeros": np.exp(z / 2) * (z < -0.5)}[shape]
+    low, high = searched(sign * np.ldexp(y, exponent), 0.03, rng)
+    assert np.mean((y * sign >= np.ldexp(low, -exponent)) & (y * sign <= np.ldexp(high, -exponent))) >= 0.85
+    assert high - low <= 4 * np.ldexp(np.ptp(np.quantile(y, (0.02, 0.98))), exponent)
+    assert (low < 0 < high) == (shape == "normal")
+
+
+def test_a_search_halves_the_range_of_targets_far_from_zero(rng):
+    """Years from 1998 have one of an octave at most, and of an eighth of that in 8 of 10 searches."""
+    years = np.round(1998 + 10 * rng.normal(size=2000))
+    found = np.array([searched(years, 0.03, rng) for _ in range(30)])
+    assert (
+        (found[:, 0] >= 1024).all() and (found[:, 0] < 1998).all() and (found[:, 1] > 1998).all() and (found[:, 1] <= 2048).all()
+    )
+    assert np.mean(np.ptp(found, axis=1) <= 128) > 0.8
+
+
+def test_a_search_rarely_takes_noise_for_targets(rng):
+    """Of 200 searches for targets of which most are 0, none has a range of more than 2**6 times their size: 0 to 2 are usual."""
+    y = np.where(rng.random(1000) < 0.7, 0.0, 1000 * np.exp(rng.normal(size=1000)))
+    for sigma, most in ((0.05, 2), (0.1, 10)):
+        assert sum(max(np.abs(searched(y, sigma, rng))) > 2.0**18 for _ in range(200)) <= most
+
+
+@pytest.mark.parametrize("y", (np.zeros(50), np.full(50, 7.0), np.full(50, -1e300), np.full(50, 5e-324)), ids=str)
+def test_targets_of_one_value_have_a_range_that_holds_it_or_ends_there(y, rng):
+    low, high = searched(y, 0.01, rng)
+    assert low < high and (low <= y[0] <= high or y[0] < low == -(2.0**63))
+
+
+def test_the_share_of_a_search_follows_from_the_noise_of_a_count():
+    """For s = mu n / k, k 1 and 2: half below 42 and 30, 3 % near 200, nothing from there on, or without noise."""
+    assert search_share(0.02, 1000, "zero_out") == 0.5 == search_share(0.04, 1000, "replace_one")
+    assert search_share(0.1, 1000, "zero_out") == pytest.approx(0.09) == pytest.approx(2 * search_share(0.2, 1000, "replace_one"))
+    assert search_share(0.19, 1000, "zero_out") == 0.03 == search_share(0.39, 1000, "replace_one")
+    assert (
+        search_share(0.2, 1000, "zero_out")
+        == 0.0
+        == search_share(0.4, 1000, "replace_one")
+        == search_share(math.inf, 9, "zero_out")
+    )

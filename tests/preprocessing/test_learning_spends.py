@@ -10,6 +10,7 @@ from dp_accounting.pld import PLDAccountant
 
 from skdp import DPLogisticRegression, PrivacyLedger
 from skdp.preprocessing import LearnedSchema
+from skdp.preprocessing._range_search import QUESTIONS
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ColumnHistograms
 from skdp.privacy.queries.column_histograms import octave_bins
@@ -55,16 +56,24 @@ def test_report_ledger_and_accountant_agree(name, adjacency, epsilon, delta, tmp
         (entry,) = ledger.entries
     report = model.privacy_report_
     of_two = math.sqrt(2) if adjacency == "replace_one" else 1.0
-    squares = [numbers + texts + either + 4 * target, numbers + either + 4 * target]
-    assert report.releases[0].clip_norm == pytest.approx(math.sqrt(squares[0]))
-    assert len(report.releases) == (3 if squares[1] else 1) == len(gates[0].transcript)
-    assert [type_.query.__name__ for type_ in gates[0].transcript] == [line.query for line in report.releases]
-    multipliers = [line.noise_multiplier / of_two for line in report.releases]  # noise over sensitivity
+    searched = report.releases[0].query == "TargetHistogram"
+    assert searched == (target and epsilon <= 1 and adjacency == "replace_one") and report.releases[0].count == (
+        QUESTIONS if searched else 1
+    )
+    counted = 4 * target * (not searched)
+    squares = [numbers + texts + either + counted, numbers + either + counted]
+    of_columns = report.releases[searched:]
+    assert of_columns[0].clip_norm == pytest.approx(math.sqrt(squares[0]))
+    assert len(of_columns) == (3 if squares[1] else 1)
+    queries = [line.query for line in report.releases for _ in range(line.count)]
+    assert [type_.query.__name__ for type_ in gates[0].transcript] == queries
+    multipliers = [line.noise_multiplier / of_two for line in report.releases for _ in range(line.count)]  # over sensitivity
     recomputed = epsilon_of(multipliers, delta)
     assert recomputed == pytest.approx(epsilon, rel=2e-3)
     assert model.privacy_spent_ == (pytest.approx(epsilon, rel=1e-3), delta) and model.privacy_spent_.epsilon <= epsilon
     assert (entry.spending.epsilon, entry.spending.delta) == model.privacy_spent_
     assert entry.spending.schedule == tuple(map(str, report.releases))
+    multipliers = multipliers[QUESTIONS * searched :]
     if squares[1]:
         assert multipliers[1] ** 2 / multipliers[0] ** 2 == pytest.approx(squares[0] / squares[1])
         assert multipliers[2] ** 2 / multipliers[1] ** 2 == pytest.approx(10)

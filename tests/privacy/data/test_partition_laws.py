@@ -21,7 +21,8 @@ from skdp.privacy.data.partition import Chunk, chunks_of
 from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.queries import NonNegativeQuery, SumQuery
 
-OF_CELLS = {  # asked of cells, and counted exactly
+OF_CELLS = {  # asked of cells, and counted exactly; that of targets of rows, too
+    queries.TargetHistogram: (queries.TargetHistogram(np.array([-0.25, 0.25])),),
     queries.ColumnHistograms: (
         queries.ColumnHistograms((False, True, None), target=True),
         queries.ColumnHistograms((None, True)),
@@ -141,7 +142,8 @@ def test_counts_over_partitions_are_those_of_the_table(query):
     cells = np.where(rng.random((BLOCK, 4)) < 0.5, rng.normal(size=(BLOCK, 4)), rng.integers(-300, 300, (BLOCK, 4)))
     cells[rng.random(cells.shape) < 0.1] = np.nan
     cells[77] = np.inf, 1e300, np.nan, -0.0
-    targets, target = rng.normal(size=BLOCK), getattr(query, "target", False)
+    targets = rng.normal(size=BLOCK)
+    target = getattr(query, "target", isinstance(query, queries.TargetHistogram))
     whole = ColumnCells(cells, targets if target else None)
     answer = query.evaluate(whole)
     for n_partitions in (1, 2, 7, 61, 1000):

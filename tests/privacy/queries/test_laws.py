@@ -649,6 +649,11 @@ CASES = [
     ),
     Case(Minimum(Logistic(), FACTS), CLASSES, None, stationary, linear=False, samples=False, shared=N - 1, reached=(0.1, 0.1)),
     Case(ColumnHistograms((False, False, False, True), target=True), Cells(), octaves),
+    Case(
+        TargetHistogram(2.0 ** np.array([-3, -3]) * [-1, 1]),
+        Cells(),
+        lambda q, cells, y: unit(np.searchsorted(q.edges, y, side="right"), 3),
+    ),
     Case(FineHistograms((0, 1), np.array([[0.0, 64.0], [-1.0, 1.0], [-0.5, 0.5]]), target=True, even_bins=64), Cells(), fine),
     Case(SecondMoment(PLAIN), NO_CONSTANT, lambda q, x, y: square(short(std(x, q.geometry), 1.0))),
     Case(ClassMoments(PLAIN), NO_CONSTANT, of_classes),
