@@ -148,7 +148,7 @@ TWINS = {
     "noise for a column less": (a_column_too_few, NUMBERS, "transcript", 4000),
     "noise for a target of weight one": (a_target_of_weight_one, TARGET, "transcript", 4000),
     "no noise in the search": (exact_answer(TargetHistogram), SEARCHED, "exact", 300),
-    "noise for half of a count": (counts_of_half_the_sensitivity, SEARCHED, "transcript", 1200),
+    "noise for half of a count": (counts_of_half_the_sensitivity, SEARCHED, "transcript", 4000),
     "two bins of each cell": (counted_twice, NUMBERS, "transcript", 4000),
     "limits from the records": (limits_of_the_records, NUMBERS, "limits", 300),
     "shares of the cells that are there": (shares_of_what_is_there, EMPTY, "spread", 300),
