@@ -14,6 +14,7 @@ from skdp._progress import asks_for_data
 from skdp._table_types import is_dask, is_lazy
 from skdp._validation import shown
 from skdp.data._cells import CellReader, loaded_cells, typed_columns
+from skdp.estimators._link import LEAST_SIGNAL
 from skdp.estimators._partitioned import USUAL
 from skdp.estimators._plan import Plan
 from skdp.estimators._planned_fit import PlannedFit, told_when_interrupted, warn_of_many_labels
@@ -175,9 +176,10 @@ class Learning:
             raise ValueError("delta=0: columns are learned with Gaussian noise; expected a positive delta, or a full schema.")
         target = _lacks_range(task) and not facts.of_target.get("target_bounds")
         mu = gaussian_mu(budget.epsilon, budget.delta)
-        search = search_share(mu, facts.n_samples, budget.adjacency) if target else 0.0
-        means = search and _fits_means(task)
-        faintness = HARDLY_ANY / signal_to_noise(budget, facts.n_samples) if means else 0.0
+        signal = signal_to_noise(budget, facts.n_samples)
+        searched = target and not (getattr(task, "linked", False) and signal >= LEAST_SIGNAL)  # whose level needs the tail of y
+        search = search_share(mu, facts.n_samples, budget.adjacency) if searched else 0.0
+        faintness = HARDLY_ANY / signal if search and _fits_means(task) else 0.0
         learns = bool(facts.are_text) and faintness < 1
         of_columns = _share(facts, target and not search, mu * math.sqrt(1 - search), budget.adjacency) if learns else 0.0
         share = search + (1 - search) * of_columns

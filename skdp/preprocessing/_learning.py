@@ -237,11 +237,9 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
     Learned
         What the releases tell.
     """
-    found = None
-    if plan.search:
-        found = RangeSearch(ask, plan.n_samples, plan.noise_of(AT_ZERO) * plan.n_samples).finding()
+    target = RangeSearch(ask, plan.n_samples, plan.noise_of(AT_ZERO) * plan.n_samples).finding() if plan.search else None
     if plan.search == 1:
-        return Learned({}, found)
+        return Learned({}, target)
     of_target = plan.target and not plan.search
     query = ColumnHistograms(tuple(plan.facts.are_text.values()), of_target)
     shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
@@ -255,7 +253,6 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
             columns[name] = (place_truths if name in plan.facts.truths else RULES[text])(by_column[name], sigma)
     counted = {name: _counted(found, by_column[name], sigma) for name, found in columns.items()}
     texts = {name: text_share(by_column[name], sigma) for name, text in plan.facts.are_text.items() if text is None}
-    target = found
     if of_target:
         target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True, robust=plan.robust)
     if not any(release.query is FineHistograms for release in plan.schedule):
