@@ -133,8 +133,7 @@ class ErrorMoments(OfErrors):
 
     def queries(self, laplace: bool) -> tuple[SumQuery, ...]:
         """Return the query that finds a bound, if one is needed, and the sums for the bound 1."""
-        first = () if self.error_bound is not None else (TargetHistogram(EDGES),)
-        return (*first, self._sums(1.0))
+        return (*((TargetHistogram(EDGES),) if self.finds else ()), self._sums(1.0))
 
     def release(self, ask: Ask, plan: EvaluationPlan) -> NoisyErrors:
         """Find a bound if none is given, and ask for the sums of the errors that are clipped to it."""
@@ -203,8 +202,7 @@ class DevianceMoments(OfErrors):
 
     def queries(self, laplace: bool) -> tuple[SumQuery, ...]:
         """Return the query of the first release, if there is one, and the moments for some bounds."""
-        first = (TargetHistogram(EDGES),) if self.finds else ()
-        return (*first, self._moments(1.0, None))
+        return (*((TargetHistogram(EDGES),) if self.finds else ()), self._moments(1.0, None))
 
     def release(self, ask: Ask, plan: EvaluationPlan) -> NoisyDeviances:
         """Find the bounds, and ask for the moments of the deviances that are clipped to them."""
@@ -237,7 +235,8 @@ class DevianceMoments(OfErrors):
         occupied, notches = _occupied(counts, plan.stds[0], plan.n_samples)
         middles = np.concatenate([[0.0], np.sqrt(EDGES[1:] * EDGES[:-1]), [EDGES[-1]]])
         mean = max(float(counts[occupied] @ middles[occupied]) / max(float(counts[occupied].sum()), 1.0), float(EDGES[0]))
-        low = float(EDGES[max(occupied[0] - 1 - notches, 0)]) if occupied[0] else LEAST[self.deviance]
+        none = occupied[0] == LEAST[self.deviance] == 0  # counts of nothing have a range of their own
+        low = 0.0 if none else float(EDGES[max(occupied[0] - 1 - notches, 0)])
         high = float(EDGES[min(occupied[-1] + notches, EDGES.size - 1)])
         if self.target_bounds is not None:
             least, most = map(float, self.target_bounds)

@@ -450,6 +450,14 @@ def test_a_constant_count_has_no_d2():
     assert math.isnan(found["d2_poisson"].value)
 
 
+@pytest.mark.parametrize("kind, low", (("poisson", 0.0), ("gamma", EDGES[0])))
+def test_targets_of_0_have_a_range_of_their_own(kind, low):
+    X, y = amounts(kind, 3000)
+    with reproducible_noise(0):
+        table = evaluate(Column(), X, np.where(np.arange(3000) < 900, 0, y), metrics=f"d2_{kind}", epsilon=3.0).table
+    assert table.constant.low == low and table.constant.bound < 100
+
+
 @pytest.mark.parametrize("kind", OF_DEVIANCE)
 def test_slopes_and_curvatures_of_a_constant_are_derivatives(kind):
     constant, step = Constant(kind, 0.5, 4.5, 1.5), 1e-4
