@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdp import DPAdditiveRegressor, DPGradientBoostingRegressor, DPLinearRegression, DPQuantileRegressor, DPTabularRegressor
 from skdp.data import chunks
-from skdp.estimators._link import LEAST_SIGNAL, Octaves, Spread, Sums, poisson_slope
+from skdp.estimators._link import LEAST_SIGNAL, LogCalibration, Octaves, Spread, Sums, poisson_slope
 from skdp.estimators.boosting import _rule
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.data import summation
@@ -83,6 +84,24 @@ def test_raw_predictions_are_logarithms_of_means(kind, link, few_trees):
     if kind == "boosted":
         *_, last = model.staged_predict(X[N:])
         np.testing.assert_allclose(last, model.predict(X[N:]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["linear", *slow("additive", "boosted")])
+def test_the_scores_of_rare_counts_are_stretched(kind, few_trees):
+    """The slope of a count of .15 is about 6: coefficients, curves, their bands and trees have it."""
+    y = np.random.default_rng(1).poisson(0.15 * MEANS).astype(float)
+    model = fitted(model_of(kind, "log_count", epsilon=10.0, target_bounds=(0, 20), adjacency="zero_out"), X[:N], y[:N])
+    found = model.calibration_
+    assert found.slope > 3
+    assert np.polyfit(np.log(MEANS[N:]), np.log(model.predict(X[N:])), 1)[0] == pytest.approx(1.0, abs=0.35)
+    if kind == "additive":
+        assert model.noise_.unit == pytest.approx(found.slope * math.log(20 / found.offset + 1) / 2)
+
+
+def test_trees_are_stretched_and_not_moved():
+    found = LogCalibration(3.0, 1.0, 0.1, 0.5, 0.1, 0.2, 2.0, 0.01, 7.0, 0.5, 2.0)
+    model = found.scaled({"coef_": np.ones(1), "intercept_": 1.2, "trees_": SimpleNamespace(scaled=lambda factor: factor)})
+    assert model["trees_"] == 3.0 and model["intercept_"] == pytest.approx(0.5 + 3 * (1.2 - 0.2)) and model["coef_"] == 3
 
 
 def test_predictions_far_out_stay_within_reach_and_bounds():
@@ -328,7 +347,9 @@ def test_octaves_hold_whole_counts_and_clips_are_whole():
     rare = Spread(octaves, np.array([900.0, 95.0, 5.0, 0.0, 0.0, 0.0]), 1.0, 1000)
     assert rare.mean == pytest.approx(0.1075) and rare.clip(5.0) == 3.0 and rare.clip(500.0) == 1.0
     hidden = Spread(octaves, np.array([940.0, 20.0, -30.0, 40.0, 10.0, 20.0]), 50.0, 1000)
-    assert hidden.mean == pytest.approx(0.1) and hidden.clip(100.0) == 1.0  # no spike of noise sets the clip
+    assert hidden.mean == pytest.approx(0.1) and hidden.clip(100.0) == 1.0
+    spike = Spread(octaves, np.array([800.0, 160.0, -30.0, 10.0, -40.0, 120.0]), 50.0, 1000)
+    assert spike.clip(1.0) == 1.0  # no spike of noise sets the clip
 
 
 def test_level_and_slope_are_those_of_the_records_where_noise_is_small():
