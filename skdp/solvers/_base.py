@@ -325,6 +325,11 @@ class SolverResult:
     extra: ExtraFacts = NO_EXTRA
     around: ExtraFacts = NO_EXTRA
 
+    def scaled(self, factor: float, variance: float) -> "SolverResult":
+        """Return the model whose coefficients are multiplied by a factor with a relative variance."""
+        noise = None if self.noise is None else self.noise.scaled(factor, variance)
+        return replace(self, coef=factor * self.coef, noise=noise)
+
 
 class Solver(BaseEstimator, ABC):
     """Base of all solvers: one published algorithm, its parameters and their public defaults.

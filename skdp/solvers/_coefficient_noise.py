@@ -1,7 +1,7 @@
 """Compute how much of released coefficients is noise, from releases alone."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,6 +75,17 @@ class CoefficientNoise:
     steps: Contraction | None = None
     blocks: tuple[tuple[int, np.ndarray], ...] = ()
     carried: tuple[tuple[int, np.ndarray], ...] = ()
+
+    def scaled(self, factor: float, variance: float) -> "CoefficientNoise":
+        """Return the noise of coefficients that are multiplied by a factor with a relative variance; the steps are left out."""
+        return replace(
+            self,
+            estimates=factor * self.estimates,
+            variances=factor**2 * self.variances,
+            slope_variance=self.slope_variance + variance,
+            steps=None,
+            blocks=tuple((start, factor**2 * covariance) for start, covariance in self.blocks),
+        )
 
     def covariance(self, columns: slice, gram: np.ndarray, plausible: bool = False) -> np.ndarray:
         """Return the covariance of the noise of some coefficients of features, as if the others had no effect.

@@ -72,21 +72,25 @@ def tree_of_the_records(patched):
     patched.setattr(Marginals, "tree", tree)
 
 
-def weight_without_noise(patched):
-    """The sums that set the weight of all trees are released as they are."""
+def without_noise(name):
+    """Return a twin that releases the sums of one query as they are."""
 
-    def answer(self, query, release, records, honest=Oracle._answer):
-        exact = type(query).__name__ == "TreeWeight"
-        return query.evaluate(self._rows) if exact else honest(self, query, release, records)
+    def twin(patched):
+        def answer(self, query, release, records, honest=Oracle._answer):
+            exact = type(query).__name__ == name
+            return query.evaluate(self._rows) if exact else honest(self, query, release, records)
 
-    patched.setattr(Oracle, "_answer", answer)
+        patched.setattr(Oracle, "_answer", answer)
+
+    return twin
 
 
-TWINS = {  # and the view that shows it
-    "leaf sums unclipped": (unclipped, "transcript", 80),
-    "a record in two leaves": (two_leaves, "transcript", 1600),
-    "tree chosen from sums without noise": (tree_of_the_records, "tree", 80),
-    "weight without noise": (weight_without_noise, "exact", 80),
+TWINS = {  # and the view that shows it, the number of runs, and the model
+    "leaf sums unclipped": (unclipped, "transcript", 80, "regressor"),
+    "a record in two leaves": (two_leaves, "transcript", 1600, "regressor"),
+    "tree chosen from sums without noise": (tree_of_the_records, "tree", 80, "regressor"),
+    "weight without noise": (without_noise("TreeWeight"), "exact", 80, "regressor"),
+    "calibration without noise": (without_noise("SlopeDerivatives"), "exact", 80, "classifier"),
 }
 
 
@@ -168,9 +172,9 @@ def attacked(name, adjacency, n_runs, twin=None):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (TWINS[name][2] > 80)) for name in TWINS])
 def test_every_broken_twin_is_caught(name):
-    twin, view, n_runs = TWINS[name]
+    twin, view, n_runs, model = TWINS[name]
     adjacency = "zero_out" if view == "tree" else "replace_one"  # the canary alone is not counted
-    bounds = attacked("regressor", adjacency, n_runs, twin)
+    bounds = attacked(model, adjacency, n_runs, twin)
     assert bounds[view] > EPSILON
 
 

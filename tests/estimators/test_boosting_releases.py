@@ -17,7 +17,8 @@ from skdp.estimators.boosting import _rule
 from skdp.estimators.boosting._rule import rule_of
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import BinCounts, LeafSums, ResidualSum, TreeWeight
+from skdp.privacy.queries import BinCounts, LeafSums, ResidualSum, SlopeDerivatives, TreeWeight
+from skdp.solvers._slope_steps import SlopeSteps
 from skdp.testing import reproducible_noise
 
 N, DELTA, N_TREES = 3000, 1e-7, 100
@@ -80,18 +81,43 @@ def test_the_releases_are_those_of_the_plan_with_its_noise(name, adjacency, hear
         accountant.compose(GaussianDpEvent(line.noise_multiplier / relative), line.count)
         squares[line.query] = squares.get(line.query, 0.0) + line.count * (relative / line.noise_multiplier) ** 2
     assert next(asked, None) is None and len(heard) == report.public["n_releases"]
-    after = [BinCounts, *[LeafSums] * N_TREES, TreeWeight, *[ResidualSum] * (kind is DPGradientBoostingRegressor)]
+    after = [BinCounts, *[LeafSums] * N_TREES, TreeWeight, SlopeDerivatives if "classes" in given else ResidualSum]
     assert [type(query) for query, _, _ in heard][-len(after) :] == after
     assert accountant.get_epsilon(DELTA) == pytest.approx(8.0, rel=2e-3)
     total = gaussian_mu(8.0, DELTA) ** 2
     assert squares["BinCounts"] / total == pytest.approx(0.03, rel=1e-4)
     assert squares["TreeWeight"] / total == pytest.approx(0.04, rel=1e-4)
-    assert squares.get("ResidualSum", 0.01 * total) / total == pytest.approx(0.01, rel=1e-4)
+    assert (relative / report.releases[-1].noise_multiplier) ** 2 / total == pytest.approx(0.01, rel=1e-4)
     assert sum(squares.values()) == pytest.approx(total, rel=1e-4)
     for answers in noise.values():  # within six standard deviations of their spread
         answers = np.concatenate(answers).ravel()
         assert np.std(answers) == pytest.approx(1.0, abs=6 / math.sqrt(2 * answers.size))
     assert model.privacy_spent_ == (pytest.approx(8.0, rel=1e-6), DELTA) and model.privacy_spent_.epsilon <= 8 + 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ("classifier", "three classes"))
+def test_the_slope_multiplies_all_scores_and_what_reads_them(name, monkeypatch, rng, few_trees):
+    """Predictions, explanations, functions and bands; weights of classes, which no query sees, count afterwards."""
+    kind, given = KINDS[name]
+    (X, y), found, honest = data(name, rng), [], SlopeSteps.slope
+    weights = np.zeros(3 if name == "three classes" else 1)
+    if "class_weight" in given:
+        weights = np.log([2.0, 1.0, 1.0]) - np.log(2.0) / 3
+    for slope in (1.0, 0.5):
+
+        def after(steps, *rest, slope=slope):
+            answered = honest(steps, *rest)
+            return (slope, 0.0) if steps.n_steps == 1 else answered
+
+        monkeypatch.setattr(SlopeSteps, "slope", after)
+        with reproducible_noise(0):
+            model = kind(8.0, delta=DELTA, feature_bounds=1.0, random_state=0, **given).fit(X, y)
+        curve, explained, scores = model.shape_functions_["x0"], model.explain(X), model.decision_function(X)
+        np.testing.assert_allclose(explained.sum(axis=1) + np.squeeze(model.baseline_), scores, atol=1e-4)
+        found.append([scores - np.squeeze(weights), explained, curve.values, curve.upper - curve.lower])
+    for one, half in zip(*found, strict=True):
+        np.testing.assert_allclose(half, one / 2, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -129,9 +129,10 @@ class DPGradientBoostingClassifier(StagedClassification, BoostedModel, DPProbabi
     -----
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records (X, y), under the
     chosen adjacency. All releases are full-data Gaussian: those of the additive model; counts of the bins of all columns; 500
-    sums over leaves, each of sensitivity c (2c under ``replace_one``) for the clip norm c; and two sums that set the weight of
-    the trees. Trees are drawn from public randomness and earlier releases. The score of a record depends on this record and on
-    earlier releases, and never leaves without noise. What is public, and what is assumed, is as for `DPAdditiveClassifier`.
+    sums over leaves, each of sensitivity c (2c under ``replace_one``) for the clip norm c; two sums that set the weight of the
+    trees; and two that set the slope of all scores, because clipped sums make clear cases too sure. Trees are drawn from public
+    randomness and earlier releases. The score of a record depends on this record and on earlier releases, and never leaves
+    without noise. What is public, and what is assumed, is as for `DPAdditiveClassifier`.
 
     Examples
     --------

@@ -13,13 +13,13 @@ from skdp.estimators.additive._bins import bin_effects, bin_places, bins_of
 from skdp.estimators.additive._reading import Additive
 from skdp.estimators.additive._support import Support
 from skdp.estimators.additive._task import AdditiveTask
-from skdp.estimators.boosting._rule import LARGEST_RESIDUAL, Rule, least_ratio, rule_of
+from skdp.estimators.boosting._rule import LARGEST_RESIDUAL, SLOPE, Rule, least_ratio, rule_of
 from skdp.estimators.boosting._trees import Background, ColumnGains, Marginals, Tree, Trees
 from skdp.preprocessing._parts import Shares
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.data.bins import EDGES
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import BinCounts, LeafSums, Loss, ResidualSum, TreeWeight
+from skdp.privacy.queries import BinCounts, LeafSums, Loss, Query, ResidualSum, TreeWeight
 from skdp.solvers import Problem, SolverResult
 from skdp.solvers._standardization import james_stein
 
@@ -94,7 +94,7 @@ class BoostedTask(AdditiveTask):
         if rule is None:
             return problem
         rule = rule.of_records(problem.n_samples)
-        back = rule.releases(bins_of(additive.basis).sizes, loss.n_outputs)
+        back = rule.releases(bins_of(additive.basis).sizes, loss)
         boosted = Boosted(basis=additive.basis, rule=rule, back=back, share=rule.share)
         return replace(problem, class_weight=None, extra=boosted)  # see `_shift`
 
@@ -102,8 +102,11 @@ class BoostedTask(AdditiveTask):
         result, boosted = super().solved(plan, oracle, rng), Boosted.of(plan.problem) if _has_trees(plan) else None
         if boosted is None:
             return result
-        trees, weight, offset, in_bins = Boosting(plan, oracle, rng, result).trees()
-        return replace(result, extra=replace(boosted, trees=trees, weight=weight, offset=offset, in_bins=in_bins))
+        boosting = Boosting(plan, oracle, rng, result)
+        trees, in_bins, weight = boosting.trees()
+        (slope, variance), offset = boosting.slope(weight), boosting.offset(weight)
+        found = replace(boosted, trees=trees.scaled(slope * weight), weight=weight, offset=offset, in_bins=in_bins)
+        return replace(result.scaled(slope, variance), extra=found)
 
     def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         model = super().model(plan, result, facts)
@@ -195,19 +198,17 @@ class Boosting:
             for _, release in plan.schedule.entries
         }
 
-    def trees(self) -> tuple[Trees, float, np.ndarray, dict[str, Shares]]:
-        """Return the trees, their weight, an offset, and the released shares of bins.
+    def trees(self) -> tuple[Trees, dict[str, Shares], float]:
+        """Return the trees, the released shares of bins, and the weight of all trees.
 
         Returns
         -------
         trees : Trees
-            The trees, with their weight.
-        weight : float
-            That weight.
-        offset : ndarray of shape (n_outputs,)
-            What is added to all raw predictions.
+            The trees, without their weight.
         in_bins : dict of Shares
             By column.
+        weight : float
+            The weight.
         """
         rule, n, loss = self._rule, self._problem.n_samples, self._problem.loss
         self._oracle.bin_rows(self._bins, self._coef)
@@ -238,17 +239,25 @@ class Boosting:
         parts = np.split(answer / n, np.cumsum(self._bins.sizes)[:-1])
         in_bins = [Shares(part, np.full(part.size, noise_of_bins / n)) for part in parts]
         columns = dict(zip(self._basis.facts.columns, in_bins, strict=True))
-        return self._gathered(made, background).scaled(weight), weight, self._offset(weight), columns
+        return self._gathered(made, background), columns, weight
 
-    def _offset(self, weight: float) -> np.ndarray:
-        """Return the mean residual, shrunk by what noise adds to its square; 0 if none is released."""
-        n_outputs = self._problem.loss.n_outputs
-        if not self._rule.of_offset:
-            return np.zeros(n_outputs)
-        query = ResidualSum(self._problem.loss, weight, LARGEST_RESIDUAL)
+    def slope(self, weight: float) -> tuple[float, float]:
+        """Return the slope that calibrates scores of classes, and its relative variance; 1 and 0 for numbers."""
+        loss, n = self._problem.loss, self._problem.n_samples
+        if loss.targets != "classes":
+            return 1.0, 0.0
+        query = SLOPE.query(weight, loss.n_outputs)
+        return SLOPE.slope(query, self._oracle.ask, n, self._noise_of(query) / n)
+
+    def offset(self, weight: float) -> np.ndarray:
+        """Return the mean residual of numbers, shrunk by what noise adds to its square; 0 for classes."""
+        loss, n = self._problem.loss, self._problem.n_samples
+        if loss.targets == "classes":
+            return np.zeros(loss.n_outputs)
+        query = ResidualSum(loss, weight, LARGEST_RESIDUAL)
         sums, noise = self._oracle.ask(query), self._noise_of(query)
-        kept = james_stein(n_outputs, noise**2, float(np.square(sums).sum()))
-        return np.asarray(sums / self._problem.n_samples * kept)
+        kept = james_stein(loss.n_outputs, noise**2, float(np.square(sums).sum()))
+        return np.asarray(sums / n * kept)
 
     def _weight(self) -> float:
         """Return the weight of all trees: where the line through the slopes at 0 and 1 is 0."""
@@ -259,7 +268,7 @@ class Boosting:
         bend = max(at_none - at_all, 2 * self._noise_of(query))
         return min(max(1 + at_all / bend, 0.0), LARGEST_WEIGHT) if bend > 0 else 1.0
 
-    def _noise_of(self, query: BinCounts | LeafSums | ResidualSum | TreeWeight) -> float:
+    def _noise_of(self, query: Query) -> float:
         """Return the standard deviation of the noise of an answer."""
         return self._multipliers[type(query)] * query.clip_norm
 

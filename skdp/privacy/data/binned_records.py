@@ -136,6 +136,23 @@ class BinnedRecords(PrivateData):
 
         return self._summed(term)
 
+    def score_sums(self, weight: float, kernel: Kernel) -> np.ndarray:
+        """Return the sum of a function of the scores with the averaged trees times a weight, and of the targets of the records.
+
+        Parameters
+        ----------
+        weight : float
+            Weight of all trees, from earlier releases.
+        kernel : callable
+            Maps scores of shape (m, n_outputs) and `Records` to clipped terms of shape (m, size).
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            The sum in float64.
+        """
+        return self.sums(lambda base, trees, records: kernel(base + weight * trees, records))
+
     def without(self, indices: np.ndarray) -> "BinnedRecords":
         """Return the same table with some records replaced by null records.
 

@@ -450,6 +450,30 @@ class TrainingData(PrivateData):
         self.sum(coef, count)
         return counts
 
+    def score_sums(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
+        """Return the sum of a function of the raw predictions and the targets of the records.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_coordinates, n_outputs)
+            Coefficients of the raw predictions; an earlier release.
+        kernel : callable
+            Maps raw predictions of shape (m, n_outputs) and `Records` to clipped terms of shape (m, size).
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            The sum in float64.
+        """
+        total = TreeSum(self._chunk_rows)
+
+        def added(raw: np.ndarray, records: Records) -> np.ndarray:
+            total.add(weighted(kernel(raw, records), records.present).sum(axis=0), len(raw))
+            return np.zeros((len(raw), 1))
+
+        self.sum(coef, added)
+        return total.total()
+
     def batch_sum(self, terms: Callable[[Batch], np.ndarray], size: int) -> np.ndarray:
         """Return the sum of a function of whole rows, evaluated batch by batch.
 

@@ -22,6 +22,7 @@ from skdp.privacy.queries.sandwich import *  # noqa: F403
 from skdp.privacy.queries.score_counts import *  # noqa: F403
 from skdp.privacy.queries.second_moment import *  # noqa: F403
 from skdp.privacy.queries.shortened_gradient import *  # noqa: F403
+from skdp.privacy.queries.slope_derivatives import *  # noqa: F403
 from skdp.privacy.queries.standardized_gradient import *  # noqa: F403
 from skdp.privacy.queries.sufficient import *  # noqa: F403
 from skdp.privacy.queries.target_histograms import *  # noqa: F403

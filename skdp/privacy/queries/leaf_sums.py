@@ -176,10 +176,10 @@ class ResidualSum(SumQuery):
 
     def partial(self, rows: BinnedRecords) -> np.ndarray:
         """Return the un-noised sum."""
-        return rows.sums(self._clipped)
+        return rows.score_sums(self.weight, self._clipped)
 
-    def _clipped(self, base: np.ndarray, trees: np.ndarray, records: Records) -> np.ndarray:
-        residuals = _residuals(self.loss, base + self.weight * trees, records)
+    def _clipped(self, scores: np.ndarray, records: Records) -> np.ndarray:
+        residuals = _residuals(self.loss, scores, records)
         return clip_residuals(residuals, records.inverse_norms, self.clip_norm)
 
 

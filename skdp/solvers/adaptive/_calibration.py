@@ -1,4 +1,4 @@
-"""Refit slope and offset of a score of two classes, from counts or by noisy gradients: the last stage of standardized_gd."""
+"""Refit slope and offset of a score of two classes, or the slope of several scores: the last stage of standardized_gd."""
 
 import math
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import numpy as np
 from skdp.privacy.queries import ScoreCounts, ScoreGradient
 from skdp.privacy.schedule import Gaussian, Release
 from skdp.solvers._base import Ask, Problem
+from skdp.solvers._slope_steps import LEAST_SLOPE, LONGEST_MOVE, SlopeSteps
 from skdp.solvers._standardization import Standard, mean_noise, outer_coefficients
 from skdp.solvers.adaptive._calibration_steps import step_matrix
 from skdp.solvers.adaptive._counted_calibration import CUTS, UNIT, calibrated_line
@@ -20,11 +21,8 @@ from skdp.solvers.adaptive._step_rules import sharpness
 CALIBRATION_CLIP = 2.0
 # Least variance of a standardised feature in the size of a score: noise can leave no feature any. A choice.
 LEAST_SHOWN = 1e-3
-# Largest change of slope or offset in a step of the calibration of log-odds. A choice that keeps a noisy step from leaving.
-LONGEST_MOVE = 1.0
-# Added to the variance of the score, so that a score that is mostly noise is not scaled up; and least factor of the
-# coefficients, so that a noisy slope does not reverse their order. Choices.
-SCORE_OFFSET, LEAST_SLOPE = 0.25, 0.02
+# Added to the variance of the score, so that a score that is mostly noise is not scaled up. A choice.
+SCORE_OFFSET = 0.25
 
 
 class Level(NamedTuple):
@@ -104,6 +102,34 @@ class CalibrationByCounts:
         direction *= slope
         direction[problem.n_features :] = offset
         return direction, variance / slope**2
+
+
+@dataclass(frozen=True)
+class CalibrationOfSlope:
+    """Make noisy Newton steps in the slope of the scores of several classes, which leaves the likeliest class what it is.
+
+    Parameters
+    ----------
+    steps : SlopeSteps
+        Constants of the steps.
+    """
+
+    steps: SlopeSteps
+
+    def entry(self, problem: Problem) -> tuple[int, Release]:
+        """Return the releases of the steps."""
+        return self.steps.entry(problem.loss.n_outputs, problem.max_weight)
+
+    def refit(
+        self, problem: Problem, standard: Standard, penalty: np.ndarray, coef: np.ndarray, level: Level, ask: Ask
+    ) -> tuple[np.ndarray, float]:
+        """Return the coefficients and intercepts times the slope, and its relative variance."""
+        scores = outer_coefficients(problem, standard.geometry, coef)
+        query = self.steps.query(scores, problem.loss.n_outputs, problem.max_weight)
+        noise = mean_noise(problem, query, self.steps.share / self.steps.n_steps)
+        strength = float((penalty * coef[: problem.n_features] ** 2).sum())
+        slope, variance = self.steps.slope(query, ask, problem.n_samples, noise, strength)
+        return slope * coef, variance
 
 
 @dataclass(frozen=True)

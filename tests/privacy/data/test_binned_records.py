@@ -17,7 +17,7 @@ from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import BinCounts, LeafSums, ResidualSum, TreeWeight
+from skdp.privacy.queries import BinCounts, LeafSums, ResidualSum, SlopeDerivatives, TreeWeight
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
 N, D, SIZES = 2 * BLOCK + 100, 3, (6, 6, 6)
@@ -52,6 +52,7 @@ def questions(loss, *trees):
     yield BinCounts(SIZES)
     yield TreeWeight(loss, 3.0)
     yield ResidualSum(loss, 0.7, 1.0)
+    yield SlopeDerivatives(0.7, loss.n_outputs, 0.9)
 
 
 @pytest.mark.parametrize("depth", (1, 2, 7, 8, 9, 10))

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import root
+from scipy.special import expit, softmax
 
 from skdp.constraints import L1Ball
 from skdp.losses import BoundedProper, Huber, Logistic, Multinomial, Quantile, Squared, SquaredDistance
@@ -75,6 +76,7 @@ from skdp.privacy.queries import (
     ScoreTree,
     SecondMoment,
     ShortenedGradient,
+    SlopeDerivatives,
     SmallestEigenvalue,
     Standardization,
     StandardizedGradient,
@@ -340,6 +342,23 @@ def calibration(q, x, y):
     return short(u * slope(q.loss, q.point @ u, y), q.clip_norm)
 
 
+def in_slope(q, raw, y):
+    """Return first and second derivative of the log loss in the slope, over the length of the score."""
+    k = q.n_outputs
+    with np.errstate(all="ignore"):
+        s = np.asarray(raw, dtype=float)
+        s = s - s.mean() if k > 1 else s
+        u = s / max(np.linalg.norm(s), 6.0)
+        p = softmax(q.slope * s) if k > 1 else expit(q.slope * s)
+    if not np.isfinite([*u, *p]).all():
+        return np.zeros(2)
+    return np.array([u @ (unit(y, k) if k > 1 else [y]) - u @ p, u @ (np.diag(p) - np.outer(p, p)) @ u])
+
+
+def of_slope(q, x, y):
+    return in_slope(q, ext(x) @ q.scores, y)
+
+
 def of_log_odds(q, z, y, group):
     half = 0.0 if math.isnan(z) else float(np.clip(z / 2 + 0.005, -3, 3))
     cell = unit(np.searchsorted(q.cuts, round(100 * half), side="right"), 4)
@@ -495,6 +514,7 @@ PLAIN = Standardization(np.zeros(D), G.scale, False, R)
 W = Whitening(G.centre, np.array([[3.0, 0.9, 0.0], [-0.9, 3.0, 0.0], [0.0, 0.0, 6.0]]), True, R)
 COEF = np.array([[0.8], [-0.5], [0.3], [0.1]])
 THREE = np.hstack([COEF, -COEF, COEF[::-1]])
+OPPOSED = 300 * np.hstack([COEF, -COEF, 0 * COEF])
 EDGES = np.array([0.3, 0.6, 1.2, 4.0])
 BLOCK_OF = np.array([0, 2])
 SIZES, SPLITS = (4, 3, 5), np.array([[0, 1, 1, 1, 1], [1, 0, 1, 0, 0], [0, 0, 0, 1, 1]], dtype=bool)
@@ -624,6 +644,10 @@ CASES = [
     ),
     Case(HatSums(BLOCK_OF), CLASSES, lambda q, x, y: short(np.maximum(row(x)[q.columns], 0.0), 1.0)),
     Case(ScoreGradient(Logistic(), COEF, np.array([1.2, -0.3]), 0.5), CLASSES, calibration, reached=(NEAR, 0.9)),
+    # Descents of confident scores are negative, or nearly 0: so two records come near c, and not 2c.
+    Case(SlopeDerivatives(300 * COEF, 1, 1.2), CLASSES, of_slope, reached=(NEAR, 0.5)),
+    Case(SlopeDerivatives(OPPOSED, 3, 0.7), Rows(3), of_slope, reached=(NEAR, 0.5)),
+    Case(SlopeDerivatives(300 * COEF, 1, 1.2, 2.0), WEIGHED, lambda q, x, y: WEIGHTS[y] * of_slope(q, x, y), reached=(NEAR, 0.5)),
     Case(ScoreCounts(COEF, (-50, 0, 50)), CLASSES, of_scores),
     Case(ScoreCounts(None, (-50, 1, 50), n_groups=3), Scored(), of_log_odds),
     Case(ScoreTree(None, (-50, 1, 50)), Scored(), of_log_odds, lambda q, t: (t.reshape(2, 4) @ tree(4).T).ravel()),
@@ -689,6 +713,15 @@ CASES += [
         lambda q, x, y, w: [*unit(np.searchsorted(q.edges, y, side="right"), 5), np.clip(np.nan_to_num(w), 0, 1)],
     ),
 ]
+for loss in (Logistic(), Multinomial(3)):
+    CASES += [
+        Case(
+            SlopeDerivatives(0.7, loss.n_outputs, 1.2),
+            Binned(loss),
+            lambda q, b, y, base, trees: in_slope(q, base.astype(np.float32) + 0.7 * trees.astype(np.float32), y),
+            reached=(NEAR, 0.5) if loss.n_outputs == 1 else (0.85, 0.4),
+        )
+    ]
 for loss in (Logistic(), Multinomial(3), Squared()):
     CASES += [
         Case(LeafSums(loss, *TREE, 0.5), Binned(loss), in_leaf),

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize_scalar
 from seeded import fitted
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -15,8 +16,10 @@ from skdp.losses import Hinge, HuberHinge, Logistic, Multinomial, SquaredHinge
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
+from skdp.privacy.data.kernels import Records
 from skdp.privacy.queries import ShortenedGradient, StandardizedGradient
 from skdp.solvers import AUCProblem, Problem, StandardizedGradientDescent, signal_to_noise
+from skdp.solvers._slope_steps import SlopeSteps
 from skdp.solvers.adaptive._step_rules import CLIPPED
 from skdp.solvers.adaptive.standardized_gd import _longest_step
 
@@ -37,12 +40,13 @@ def problem(n=10_000, d=8, loss=None, budget=BUDGET, kind=Problem, **more):
     (
         (Logistic(), None, (0.01, 0.09, 0.88, 0.02)),
         (Logistic(), 0.25, (0.01, 0.09, 0.85, 0.05)),
-        (Multinomial(3), None, (0.01, 0.09, 0.9)),
+        (Multinomial(3), None, (0.01, 0.09, 0.88, 0.02)),
     ),
 )
 def test_the_budget_is_shared_as_stated(adjacency, loss, clip, shares):
     budget = Budget(1.0, 1e-6, adjacency)
-    schedule = StandardizedGradientDescent(clip=clip).schedule(problem(loss=loss, budget=budget))
+    n = 10_000 if loss.n_outputs == 1 else 100_000
+    schedule = StandardizedGradientDescent(clip=clip).schedule(problem(n, loss=loss, budget=budget))
     scale = calibrate(schedule, budget)
     spent = [count / (release.mechanism.weight * scale) ** 2 for count, release in schedule.entries]
     assert spent == pytest.approx([share * gaussian_mu(1.0, 1e-6) ** 2 for share in shares])
@@ -88,6 +92,56 @@ def test_probabilities_are_calibrated(rng):
     recalibrated = LogisticRegression(C=1e6).fit(raw[:, None], y)
     assert recalibrated.coef_[0, 0] == pytest.approx(1.0, abs=0.1)
     assert recalibrated.intercept_[0] == pytest.approx(0.0, abs=0.1)
+
+
+def of_slope(slope, scores, y, weights, penalty=0.0):
+    """Weighted mean log loss of a multiple of scores, with a penalty."""
+    loss = Logistic() if scores.shape[1] == 1 else Multinomial(scores.shape[1])
+    return np.average(loss.value(slope * scores, y), weights=weights) + penalty * slope**2 / 2
+
+
+def best_slope(scores, y, weights=None, penalty=0.0):
+    return minimize_scalar(of_slope, bounds=(0.01, 3), method="bounded", args=(scores, y, weights, penalty)).x
+
+
+@pytest.mark.parametrize("given", ({}, {"fit_intercept": False}, {"class_weight": {0: 3.0}}), ids=str)
+def test_scores_of_several_classes_are_neither_too_long_nor_too_short(given, rng, monkeypatch):
+    """Steps alone leave them too long; the calibration changes no decision."""
+    X = rng.uniform(-1, 1, (5000, 3))
+    y = (2 * X @ rng.normal(size=(3, 3)) + [1.0, 0.0, 0.0] + rng.gumbel(size=(5000, 3))).argmax(axis=1)
+    weights = np.where(y == 0, 3.0, 1.0) if "class_weight" in given else None
+    model = fitted(estimator(5.0, data_norm=2.0, **given), X, y)
+    honest = SlopeSteps.slope
+    monkeypatch.setattr(SlopeSteps, "slope", lambda *inputs: honest(*inputs) and (1.0, 0.0))
+    without = fitted(estimator(5.0, data_norm=2.0, **given), X, y)
+    assert weights is not None or best_slope(without.decision_function(X), y) < 0.8
+    assert best_slope(model.decision_function(X), y, weights) == pytest.approx(1.0, abs=0.08)
+    np.testing.assert_array_equal(model.predict(X), without.predict(X))
+
+
+@pytest.mark.parametrize("penalty", (0.0, 0.1))
+@pytest.mark.parametrize("n_outputs", (1, 3))
+def test_steps_in_the_slope_find_the_best_one_where_there_is_no_noise(n_outputs, penalty, rng):
+    """Of scores up to 6, which count as they are; from the mean of the prior."""
+    scores = np.clip(rng.normal(size=(2000, n_outputs)), -3, 3)
+    y = (0.6 * np.pad(scores, ((0, 0), (n_outputs == 1, 0))) + rng.gumbel(size=(2000, max(2, n_outputs)))).argmax(axis=1)
+
+    def ask(query):
+        return query._terms(scores, Records(y, np.ones(2000), None)).sum(axis=0)
+
+    steps = SlopeSteps(0.1, 8, mean=0.9, spread=0.2)
+    slope, variance = steps.slope(steps.query(1.0, n_outputs), ask, 2000, 0.0, penalty)
+    assert slope == pytest.approx(best_slope(scores, y, penalty=penalty), abs=1e-4) and variance < 1e-8
+    assert slope < 0.8
+
+
+@pytest.mark.parametrize("answer", ((0.0, 0.0), (1e12, -1e12), (-1e12, 1e12)))
+def test_a_slope_that_noise_hides_is_nearly_that_of_the_prior(answer):
+    """And never below .02, whatever the noise."""
+    steps = SlopeSteps(0.1, 2, mean=0.8, spread=0.3)
+    slope, variance = steps.slope(steps.query(1.0, 3), lambda query: np.array(answer), 10, 1e3)
+    assert slope == pytest.approx(0.8) if not any(answer) else 0.02 <= slope <= 2.8
+    assert 0 < variance <= (0.3 / 0.02) ** 2
 
 
 @pytest.mark.each_value
