@@ -65,8 +65,10 @@ class SlopeSteps:
 
         Returns
         -------
-        slope, variance : float
-            The slope is at least 0.02.
+        slope : float
+            At least 0.02.
+        variance : float
+            Posterior variance over its square.
         """
         noise, slope, variance = max(noise, LEAST_NOISE), query.slope, self.spread**2
         for _ in range(self.n_steps):
