@@ -83,9 +83,9 @@ LARGEST_FACTOR = 1e6
 # times the variance of a feature; the factor is at least LEAST_KEPT. Choices that matter only where noise is all there is.
 DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02
 # Calibration of the scores of several classes, with the least of its shares; the share is that of counts where that is larger.
-# Chosen on bike, adult, mnist and made-up tables of 3 to 10 classes (docs/defaults.md): the best slope was .42 to .9, and 1.3 for
-# faint scores of ten classes. Offsets gained .005 on one table, and lost as much on others, accuracy too.
-SEVERAL = SlopeSteps(share=0.02, n_steps=2, mean=0.8, spread=0.3)
+# Chosen on bike, adult, mnist and made-up tables of 3 to 10 classes (docs/defaults.md): best slopes were .34 to 1.3, most .5 to
+# .7. Offsets gained .005 on one table, and lost as much on others, accuracy too.
+SEVERAL = SlopeSteps(share=0.02, n_steps=2, mean=0.6, spread=0.3)
 # Smoothness up to which the longest step holds (that of softmax). A choice.
 ROUND = 0.5
 
@@ -309,7 +309,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         average, steps = self._descend(problem, descent, ask)
         # 3. Slope and offset of the score
         coef, slope_variance, calibration = average, 0.0, self._calibration(problem)
-        if not isinstance(calibration, CalibrationByCounts):  # which scales the coefficients by what it counts
+        if not isinstance(calibration, CalibrationByCounts | CalibrationOfSlope):  # which learn the length of the coefficients
             coef = self._shrunk(problem, descent, average)
         penalty = self._penalty(problem, first.standard)
         if calibration is not None:
