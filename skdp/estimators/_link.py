@@ -22,7 +22,7 @@ from skdp.solvers import SolverResult
 
 LINKS = ("identity", "log", "log_count")
 
-# All constants were set on bike, bank (campaign, duration), adult (hours), california and eight made-up tables, and looked at on
+# Most constants were set on bike, bank (campaign, duration), adult (hours), california and eight made-up tables, and looked at on
 # claims of pg15training and beMTPL97, house prices, air pollution, airbnb and insurance charges; see docs/defaults.md.
 # Signal mu n / k below which the link is the identity: level and slope would be noise.
 LEAST_SIGNAL = 150.0

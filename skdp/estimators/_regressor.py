@@ -180,6 +180,7 @@ class RegressionTask(Task):
             raise TypeError(f"{self.kind}.fit does not take exposure, which models of counts with link='log_count' take.")
         if self.link != "log_count":
             raise ValueError(f"exposure is given with link={shown(self.link)}; expected link='log_count'.")
+        check_scale("max_exposure", self.max_exposure)
         return {"exposure": [exposure]}
 
     def _bounds_of_each(self, given: Any) -> list[Any]:

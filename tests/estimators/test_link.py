@@ -34,6 +34,7 @@ X = RNG.uniform(-1, 1, (2 * N, 2))
 MEANS = np.exp(0.9 * X[:, 0] - 0.5 * X[:, 1])
 COUNTS = RNG.poisson(2 * MEANS).astype(float)
 AMOUNTS = 1000 * MEANS * RNG.gamma(2.0, 0.5, 2 * N)
+FRAME = pd.DataFrame(X, columns=["a", "b"]).assign(c=np.where(X[:, 0] > 0, "u", "v"))
 GIVEN = {
     "log_count": ({"link": "log_count", "target_bounds": (0, 40)}, COUNTS, 1),
     "log": ({"link": "log", "target_bounds": (1, 30_000)}, AMOUNTS, 2),
@@ -162,7 +163,7 @@ def test_the_releases_around_have_their_shares(kind, adjacency, few_trees):
 TABLES = {1: (X[:N], COUNTS[:N]), 2: (np.where(np.arange(2 * N).reshape(N, 2) % 2, 1e200, -1e300), 40 * (np.arange(N) % 2.0))}
 
 
-def left_by(kind, which, monkeypatch, exact=False, **given):
+def left_by(kind, which, monkeypatch, exact=False, table=None, changed=None, **given):
     """All bits that a fit leaves, with answers from a seed."""
     rng = np.random.default_rng(1)
 
@@ -173,7 +174,7 @@ def left_by(kind, which, monkeypatch, exact=False, **given):
     with monkeypatch.context() as patched, warnings.catch_warnings(record=True) as said:
         patched.setattr(Oracle, "_answer", answer)
         warnings.simplefilter("always")
-        model = fitted(model_of(kind, "log_count"), *TABLES[which], **given)
+        model = fitted(model_of(kind, "log_count", **(changed or {})), *(table or TABLES[which]), **given)
     report = model.privacy_report_
     texts = [str(report), json.dumps(report.to_dict()), report._repr_html_(), repr(vars(model))]
     return pickle.dumps(model), texts, [str(warning.message) for warning in said]
@@ -185,6 +186,18 @@ def test_disjoint_tables_with_the_same_answers_leave_the_same_bits(kind, monkeyp
     one, two = ({"exposure": exposure} for exposure in (np.linspace(0.1, 1, N), np.where(np.arange(N) % 2, 1e-300, 1e200)))
     assert left_by(kind, 1, monkeypatch, **one) == left_by(kind, 2, monkeypatch, **two)
     assert left_by("linear", 1, monkeypatch, True)[0] != left_by("linear", 2, monkeypatch, True)[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exposed", (False, True))
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_where_columns_and_the_range_of_the_target_are_learned(kind, exposed, monkeypatch, few_trees):
+    changed, found = {"schema": "learn", "feature_bounds": None, "target_bounds": None}, []
+    other = FRAME[:N].assign(a=TABLES[2][0][:, 0], b=3.0, c="w"), TABLES[2][1]
+    for table, exposure in (((FRAME[:N], COUNTS[:N]), np.linspace(0.1, 1, N)), (other, np.full(N, 1e200))):
+        given = {"exposure": exposure} if exposed else {}
+        found.append(left_by(kind, 1, monkeypatch, table=table, changed=changed, **given))
+    assert found[0] == found[1]
 
 
 REFUSED = {
@@ -213,9 +226,6 @@ def test_two_targets_and_private_knots_are_refused():
         model_of("linear", "log_count").fit(X[:N], np.column_stack([COUNTS, COUNTS])[:N])
     with pytest.raises(ValueError, match="knots='private'"):
         model_of("additive", "log", knots="private").fit(X[:N], AMOUNTS[:N])
-
-
-FRAME = pd.DataFrame(X, columns=["a", "b"]).assign(c=np.where(X[:, 0] > 0, "u", "v"))
 
 
 @pytest.mark.slow
