@@ -1,5 +1,6 @@
 """Release sums of the errors or deviances of a regression on test records, with one or two Gaussian releases."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,9 +62,8 @@ def kind_of_errors(metrics: Sequence[ErrorMetric], error_bound: Any, target_boun
         if target_bounds is None and (without := [metric.name for metric in metrics if metric.needs_range]):
             raise ValueError(f"metrics: {without[0]!r} needs the variance of the targets; expected target_bounds=(low, high).")
         return ErrorMoments(error_bound, target_bounds)
-    if target_bounds is not None and float(target_bounds[0]) < LEAST[deviance]:
-        least = ">= 0" if LEAST[deviance] == 0 else "> 0"
-        raise ValueError(f"target_bounds={target_bounds!r}; expected a lower end {least} for a {deviance} deviance.")
+    if target_bounds is not None and float(target_bounds[0]) < 0:
+        raise ValueError(f"target_bounds={target_bounds!r}; expected a lower end >= 0 for {first.name!r}.")
     return DevianceMoments(error_bound, target_bounds, deviance, any(metric.of_constant for metric in metrics))
 
 
@@ -219,10 +219,14 @@ class DevianceMoments(OfErrors):
 
         A record without prediction has the largest deviance that counts, and a target outside its range counts as the nearer end.
         """
-        low, high = (LEAST[self.deviance], np.inf) if self.target_bounds is None else map(float, self.target_bounds)
-        targets = np.clip(targets, low, high)
+        targets = np.clip(targets, *self._range)
         deviances = unit_deviance(self.deviance, targets, predictions)
         return ScoredRecords(deviances, targets if self.of_constant else deviances)
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        low, high = map(float, (0.0, math.inf) if self.target_bounds is None else self.target_bounds)
+        return max(low, LEAST[self.deviance]), high
 
     def _moments(self, bound: float, constant: Constant | None) -> MomentSums:
         def numbers(deviances: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -238,10 +242,9 @@ class DevianceMoments(OfErrors):
         none = occupied[0] == LEAST[self.deviance] == 0  # counts of nothing have a range of their own
         low = 0.0 if none else float(EDGES[max(occupied[0] - 1 - notches, 0)])
         high = float(EDGES[min(occupied[-1] + notches, EDGES.size - 1)])
-        if self.target_bounds is not None:
-            least, most = map(float, self.target_bounds)
-            low, high = max(low, least), min(high, most)
-            low, high = (low, high) if low < high else (least, most)
+        least, most = self._range
+        low, high = max(low, least), min(high, most)
+        low, high = (low, high) if low < high else (least, most)
         return Constant(self.deviance, low, high, min(max(mean, low), high))
 
 
