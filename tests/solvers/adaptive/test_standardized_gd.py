@@ -135,7 +135,7 @@ def test_steps_in_the_slope_find_the_best_one_where_there_is_no_noise(n_outputs,
     assert slope < 0.8
 
 
-@pytest.mark.parametrize("answer", ((0.0, 0.0), (1e12, -1e12), (-1e12, 1e12)))
+@pytest.mark.parametrize("answer", ((0.0, 0.0), (1e12, -1e12), (-1e12, -1e12)))
 def test_a_slope_that_noise_hides_is_nearly_that_of_the_prior(answer):
     """And never below .02, whatever the noise."""
     steps = SlopeSteps(0.1, 2, mean=0.8, spread=0.3)
