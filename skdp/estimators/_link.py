@@ -108,14 +108,19 @@ class Spread:
     n_samples: int
 
     @cached_property
+    def positive(self) -> float:
+        """Share of the records that are not in the first octave: of amounts, those that are not 0."""
+        zeros = float(self.numbers[0])
+        return max(1 - zeros / self.n_samples, FAINT * self.noise / self.n_samples, 1e-6) if zeros > SURE * self.noise else 1.0
+
+    @cached_property
     def mean(self) -> float:
-        """Rough mean: where noise hides all octaves, that of the records that are not in the first one, as if they were ones."""
+        """Rough mean: where noise hides all octaves, that of the records that are not in the first one, as if they were alike."""
         sure = np.where(self.numbers > SURE * self.noise, self.numbers, 0.0)
         if sure[1:].any():
             return float(sure @ self.octaves.middles / sure.sum())
-        if not self.octaves.counts:
-            return self.octaves.top / 8
-        return max(self.n_samples - float(self.numbers[0]), FAINT * self.noise, 1.0) / self.n_samples
+        usual = 1.0 if self.octaves.counts else float(self.octaves.middles[1 + int(np.argmax(self.numbers[1:]))])
+        return min(self.positive, 1.0) * usual
 
     def clip(self, noise: float) -> float:
         """Return the target at which larger ones are clipped, for the noise of a sum of targets in [0, 1]."""
@@ -123,10 +128,10 @@ class Spread:
         mode = 1 + int(np.argmax(self.numbers[1:]))  # from there on, a larger number is noise
         falling = np.append(self.numbers[:mode], isotonic_regression(self.numbers[mode:], increasing=False))
         kept = np.where(falling > FAINT * self.noise, falling, 0.0)
-        best = math.inf, self.octaves.top
+        best, positive = (math.inf, self.octaves.top), 1.0 if self.octaves.counts else self.positive
         for end in largest[1:].tolist():
-            first = best[0] == math.inf
-            if end >= min(2 * self.mean, largest[-1]) and (first or noise * end <= MOST_NOISE * self.n_samples * self.mean):
+            quiet = best[0] == math.inf or noise * end <= MOST_NOISE * self.n_samples * self.mean
+            if quiet and end >= min(2 * self.mean / positive, largest[-1]):
                 bias = float(kept @ np.maximum(middles - end, 0.0))
                 best = min(best, ((BIAS * bias) ** 2 + (noise * end) ** 2, end))
         return best[1]
@@ -360,6 +365,17 @@ def poisson_slope(mean: float, offset: float) -> float:
     return 1 / (mean * float(_of_poisson(np.array([mean]), lambda numbers: np.log1p(1 / (numbers + offset)))[0]))
 
 
+def amount_offset(mean: float, positive: float) -> float:
+    """Return the offset for amounts of which a share is positive: with many zeros, about half of those that are not."""
+    return mean * (OF_MEAN + HALF * (1 - positive) / positive)
+
+
+def amount_slope(mean: float, positive: float, offset: float) -> float:
+    """Return the derivative of log m in the mean of log(Y + c), for effects on amounts, or on how many are positive."""
+    ratio = mean / positive / offset
+    return 1 / (positive * ((1 - positive) * math.log1p(ratio) + positive * ratio / (1 + ratio)))
+
+
 def _of_poisson(means: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return the means of a function of Poisson numbers of some means; of large ones by even quantiles of the normal law."""
     top = min(float(means.max()), MOST_EXACT)
@@ -394,8 +410,8 @@ class Linking:
         self._exposure = Exposure(self._n, 0.0) if not facts.exposed else Exposure(float(answer[-1]), noise).within(self._n)
         self._spread = Spread(octaves, answer[: octaves.ends.size + 1], noise, self._n)
         mean, (low, top) = self._spread.mean, facts.bounds
-        offset = max(OF_MEAN * mean, HALF) if facts.counts else OF_MEAN * mean
-        self._slope = poisson_slope(mean, offset) if facts.counts else 1 + OF_MEAN
+        offset = max(OF_MEAN * mean, HALF) if facts.counts else amount_offset(mean, self._spread.positive)
+        self._slope = poisson_slope(mean, offset) if facts.counts else amount_slope(mean, self._spread.positive, offset)
         rate = self._n * mean / self._exposure.total if facts.exposed else None
         ends = (low, top) if rate is None else (0.0, top)
         ends = math.log(ends[0] + offset), math.log(ends[1] + offset)

@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdp import DPAdditiveRegressor, DPGradientBoostingRegressor, DPLinearRegression, DPQuantileRegressor, DPTabularRegressor
 from skdp.data import chunks
-from skdp.estimators._link import LEAST_SIGNAL, LogCalibration, Octaves, Spread, Sums, poisson_slope
+from skdp.estimators._link import LEAST_SIGNAL, LogCalibration, Octaves, Spread, Sums, amount_offset, amount_slope, poisson_slope
 from skdp.estimators.boosting import _rule
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.data import summation
@@ -103,6 +103,16 @@ def test_trees_are_stretched_and_not_moved():
     found = LogCalibration(3.0, 1.0, 0.1, 0.5, 0.1, 0.2, 2.0, 0.01, 7.0, 0.5, 2.0)
     model = found.scaled({"coef_": np.ones(1), "intercept_": 1.2, "trees_": SimpleNamespace(scaled=lambda factor: factor)})
     assert model["trees_"] == 3.0 and model["intercept_"] == pytest.approx(0.5 + 3 * (1.2 - 0.2)) and model["coef_"] == 3
+
+
+def test_amounts_may_be_zero():
+    """Claims of one record in five: predictions are means over all records."""
+    rng = np.random.default_rng(2)
+    y = np.where(rng.random(2 * N) < 0.2 * MEANS**0.5, 1000 * MEANS**0.5 * rng.gamma(4, 0.25, 2 * N), 0.0)
+    model = fitted(model_of("linear", "log", epsilon=5.0, target_bounds=(0, 20_000), adjacency="zero_out"), X[:N], y[:N])
+    predicted = model.predict(X[N:])
+    assert predicted.sum() == pytest.approx(y[N:].sum(), rel=0.1) and model.calibration_.expected_slope > 3
+    assert np.polyfit(np.log(MEANS[N:]), np.log(predicted), 1)[0] == pytest.approx(1.0, abs=0.3)
 
 
 def test_predictions_far_out_stay_within_reach_and_bounds():
@@ -348,6 +358,14 @@ def test_the_slope_of_poisson_numbers_is_that_of_the_mean_logarithm():
         step = 1e-4 * mean
         derivative = (logarithm(mean + step) - logarithm(mean - step)) / (2 * step) * mean
         assert poisson_slope(mean, offset) == pytest.approx(1 / derivative, rel=1e-4)
+
+
+def test_the_slope_of_amounts_is_that_of_the_mean_logarithm():
+    """Without zeros for effects on amounts; with many, for effects on how many are positive, nearly."""
+    assert amount_offset(100.0, 1.0) == pytest.approx(10.0) and amount_slope(100.0, 1.0, 10.0) == pytest.approx(1.1)
+    offset = amount_offset(10.0, 0.01)  # amounts of 1000
+    assert offset == pytest.approx(500, rel=0.02)
+    assert amount_slope(10.0, 0.01, offset) == pytest.approx(1 / (0.01 * math.log(1000 / offset + 1)), rel=0.02)
 
 
 def test_octaves_hold_whole_counts_and_clips_are_whole():
