@@ -7,8 +7,9 @@ gradients, ``inference`` measures the coverage of confidence intervals, ``refits
 ``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``raw`` compares
 columns that are learned with public schemas, ``boosting`` compares boosted models with additive ones, ``resources`` measures time
 and memory, ``scale`` measures tables in partitions,
-``counts`` compares links of regressors on counts and amounts, ``search`` compares private searches with the untuned default and
-the best candidate, ``metrics`` measures the intervals of private evaluations,
+``classes`` measures probabilities of several classes, ``counts`` compares links of regressors on counts and amounts,
+``search`` compares private searches with the untuned default and the best candidate, ``metrics`` measures the intervals of
+private evaluations,
 ``audit`` attacks the guarantee, and each of ``PAPERS`` repeats the experiment of a paper.
 """
 
@@ -22,6 +23,7 @@ from benchmarks import (
     audit,
     bands,
     boosting,
+    classes,
     constants,
     counts,
     curve,
@@ -86,6 +88,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_raw,
         add_boosting,
         add_counts,
+        add_classes,
         add_search,
         add_metrics,
     )
@@ -410,6 +413,26 @@ def start_counts(given: argparse.Namespace) -> None:
         counts.compare(["Poisson 50"], ["linear"], 1, given.jobs, given.out)
     else:
         counts.compare([*counts.TABLES], given.models, given.repeats, given.jobs, given.out)
+
+
+def add_classes(commands: Any) -> None:
+    """Command that measures probabilities of several classes."""
+    command = commands.add_parser("classes", help="probabilities of several classes; writes classes.json and .md")
+    command.add_argument("--tables", type=names(classes.TABLES), default=[*classes.TABLES], help="with commas; default: all")
+    command.add_argument("--models", type=names(classes.MODELS), default=[*classes.MODELS], help="with commas; default: all")
+    command.add_argument("--repeats", type=positive, default=3, help="fits per cell; default: %(default)s")
+    command.add_argument("--jobs", type=int, default=1, help="processes; default: %(default)s")
+    command.add_argument("--quick", action="store_true", help="seconds: 3000 records, linear, 1 fit per cell")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_classes)
+
+
+def start_classes(given: argparse.Namespace) -> None:
+    """Measure probabilities of several classes."""
+    if given.quick:
+        classes.compare(["adult, marital status, 3000"], ["linear"], 1, given.jobs, given.out)
+    else:
+        classes.compare(given.tables, given.models, given.repeats, given.jobs, given.out)
 
 
 def add_resources(commands: Any) -> None:
