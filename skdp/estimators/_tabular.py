@@ -300,7 +300,8 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
     target_bounds : pair of float or None, default=None
         Public range (low, high) of y, in the units of y. The fit clips targets to it, and `predict` clips predictions to it. It
         must not be computed from the data. None takes the range in ``schema``, or learns it, inside the budget, together with the
-        columns of a data frame. For an array it means (-1, 1) and warns.
+        columns of a data frame; where these are drowned by noise, the model is the mean of y alone, and a warning says what would
+        be enough for more. For an array it means (-1, 1) and warns.
 
     Attributes
     ----------
