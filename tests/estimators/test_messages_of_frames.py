@@ -40,6 +40,7 @@ from skdp import (
     TableWarning,
 )
 from skdp.data import parquet
+from skdp.estimators import _two_stages
 from skdp.metrics import evaluate
 from skdp.minimax import AUCSaddle
 from skdp.model_selection import DPGridSearchCV
@@ -473,9 +474,11 @@ def test_columns_that_a_complete_schema_leaves_out_are_named_before_the_charge(k
         kind(schema={**schema, "columns": every}).fit(frame, y)
 
 
-@pytest.mark.parametrize(("n_samples", "told"), [(600, True), (N * 25, False)])
-def test_a_target_whose_place_noise_hides_is_named_alone(n_samples, told, rng):
-    """Advice to ignore it, as for a column, would make no sense."""
+@pytest.mark.parametrize(("n_samples", "searched", "told"), [(600, False, True), (6000, True, False), (N * 25, True, False)])
+def test_a_target_whose_place_noise_hides_is_named_alone(n_samples, searched, told, rng, monkeypatch):
+    """Advice to ignore it, as for a column, would make no sense. Counts that search for it hide it no more."""
+    if not searched:
+        monkeypatch.setattr(_two_stages, "search_share", lambda *given: 0.0)
     X = pd.DataFrame(rng.normal(size=(n_samples, 20)), columns=[f"c{place}" for place in range(20)])
     y = 1013.25 + X["c0"].to_numpy()
     with reproducible_noise(0), warnings.catch_warnings(record=True) as caught:
