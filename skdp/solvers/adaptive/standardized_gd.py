@@ -82,7 +82,8 @@ LARGEST_FACTOR = 1e6
 # SHRINK times the noise that the squared length of the coefficients gathers on the way is taken off it, if the curvature is DECAY
 # times the variance of a feature; the factor is at least LEAST_KEPT. Choices that matter only where noise is all there is.
 DECAY, SHRINK, LEAST_KEPT = 0.1, 0.6, 0.02
-# Calibration of the scores of several classes, with the least of its shares; the share is that of counts where that is larger.
+# Calibration of the scores of several classes, with the least of its shares; where noise is larger the share is up to that of two
+# classes. Up to .2, as for counts, gained nothing, and cost .002 of AUC at ratios of 73 and 141.
 # Chosen on bike, adult, mnist and made-up tables of 3 to 10 classes (docs/defaults.md): best slopes were .34 to 1.3, most .5 to
 # .7. Offsets gained .005 on one table, and lost as much on others, accuracy too.
 SEVERAL = SlopeSteps(share=0.02, n_steps=2, mean=0.6, spread=0.3)
@@ -195,7 +196,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         Share for the moments of the features, in (0, 1).
     calibration_share : float or None, default=None
         Share for the calibration, in (0, 1); the steps get the rest. None takes 0.05, or 0.02 where nothing is clipped, and up to
-        0.2 for counts and for more than two classes. Not used where only the order counts.
+        0.2 for counts; for more than two classes 0.02 to 0.05. Not used where only the order counts.
     n_calibration_steps : int, default=30
         Number of steps of the calibration. Not used for counts, nor for more than two classes.
     clip : float or None, default=None
@@ -511,7 +512,8 @@ class StandardizedGradientDescent(AdaptiveSolver):
             left = 1 - self._labels_share(problem) - float(self.moments_share)
             given.setdefault("calibration_share", min(share_of_counts(problem.planned.signal_to_noise), left / 2))
         elif not is_binary(problem):
-            given.setdefault("calibration_share", max(SEVERAL.share, share_of_counts(problem.planned.signal_to_noise)))
+            faint = share_of_counts(problem.planned.signal_to_noise)
+            given.setdefault("calibration_share", min(max(SEVERAL.share, faint), CLIPPED.calibration_share))
         return replace(WEIGHTED if self._weighs(problem) else CLIPPED, **given)
 
     def _weighs(self, problem: Problem) -> bool:
