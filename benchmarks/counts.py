@@ -32,18 +32,18 @@ MODELS = {
     "additive": (DPAdditiveRegressor, CELLS[2:3]),
     "boosted": (DPGradientBoostingRegressor, CELLS[2:3]),
 }
-LEVELS = (
-    32  # of a column of whole numbers that the model without privacy has as categories, at most; 24 hours and 31 days are some
-)
+# Levels of a column of whole numbers that the model without privacy has as categories, at most: 24 hours and 31 days are some.
+LEVELS = 32
 FLOOR = 0.1  # least prediction of all models, over the mean of the training part: the identity link predicts 0 and less
 ABOUT = """\
 Held-out D2, the explained share of the deviance of a constant, with the identity link > with the log link: Poisson for counts
-(`link="log_count"`), gamma for amounts (`link="log"`). Medians over {repeats} fits with the same seeds; delta = {delta}; columns
-are learned inside the budget, ranges of targets are public; at most {most} training records. Predictions are at least a tenth of
-the mean here, as D2 of the identity link would else have no lower end. "GLM" is PoissonRegressor or GammaRegressor on one-hot
-and numeric columns, "HGB" is HistGradientBoostingRegressor with the same loss, both without privacy. Where records have an
-exposure, the log link has `fit(..., exposure=w)`, and the identity link does not know it: its predictions are divided by the mean
-exposure. "r1" is epsilon 1 with `replace_one`; all others are `zero_out`. `python -m benchmarks counts` writes this page.
+(`link="log_count"`), and for costs that may be 0, gamma for other amounts (`link="log"`). Medians over {repeats} fits with the
+same seeds; delta = {delta}; columns are learned inside the budget, ranges of targets are public; at most {most} training records.
+Predictions are at least a tenth of the mean here, as D2 of the identity link would else have no lower end, and at most the upper
+end of the range. "GLM" is PoissonRegressor or GammaRegressor on one-hot and numeric columns, "HGB" is
+HistGradientBoostingRegressor with the same loss, both without privacy. Where records have an exposure, the log link has
+`fit(..., exposure=w)`, and the identity link does not know it: its predictions are divided by the mean exposure. "r1" is epsilon
+1 with `replace_one`; all others are `zero_out`. `python -m benchmarks counts` writes this page.
 """
 
 
@@ -81,8 +81,8 @@ class CountTable:
 
     @property
     def loss(self) -> str:
-        """Deviance by which models are scored."""
-        return "poisson" if self.counts else "gamma"
+        """Deviance by which models are scored; that of gamma numbers is infinite where targets are 0."""
+        return "poisson" if self.bounds[0] == 0 else "gamma"
 
     def train(self) -> tuple[pd.DataFrame, np.ndarray, np.ndarray | None]:
         """Return the training part."""
@@ -92,8 +92,8 @@ class CountTable:
         """Return the test scores of predictions per unit of exposure: D2, R2, and the sum of predictions over that of targets."""
         (_, before, _), (X, y, w) = self.train(), self._part(slice(self.n_train, None))
         w = np.ones(len(y)) if w is None else w
-        expected = np.maximum(np.asarray(rates(X), dtype=float), FLOOR * before.mean())
-        d2 = d2_tweedie_score(y / w, expected, sample_weight=w, power=1 if self.counts else 2)
+        expected = np.clip(np.asarray(rates(X), dtype=float), FLOOR * before.mean(), self.bounds[1])
+        d2 = d2_tweedie_score(y / w, expected, sample_weight=w, power=1 if self.loss == "poisson" else 2)
         r2 = r2_score(y, w * expected)
         return {"d2": round(float(d2), 5), "r2": round(float(r2), 5), "balance": round(float((w @ expected) / y.sum()), 5)}
 
@@ -115,8 +115,8 @@ def made_up(kind: str, mean: float, n_train: int = MOST) -> CountTable:
     ----------
     kind : str
         "poisson", "negative binomial" (with the variance m + m^2), "zeros" (half of the records are none), "gamma" (a variation
-        of 0.7), "sums" (amounts to which columns add, with a variation of 0.3), or "exposure" (which falls with the column that
-        raises the rate).
+        of 0.7), "costs" (the same, where 0.3 of the records have some), "sums" (amounts to which columns add, with a variation of
+        0.3), or "exposure" (which falls with the column that raises the rate).
     mean : float
         Mean where no column matters.
     n_train : int, default=MOST
@@ -131,17 +131,20 @@ def made_up(kind: str, mean: float, n_train: int = MOST) -> CountTable:
     Z = rng.normal(size=(n_train + TEST, 8))
     m, w = mean * np.exp(0.5 * Z[:, 0] - 0.4 * Z[:, 1] + 0.3 * (Z[:, 2] > 0)), None
     if kind == "sums":
-        m = mean * (1 + 0.3 * np.clip(Z[:, 0], -2, 2) + 4.0 * ((Z[:, 1] > 0.5) & (Z[:, 2] > 0)) + 0.5 * (Z[:, 3] > 0))
-    if amounts := kind in ("gamma", "sums"):
-        shape = 2.0 if kind == "gamma" else 10.0
+        Z[:, 1:4] = Z[:, 1:4] > 0
+        m = mean * (1 + 0.3 * np.clip(Z[:, 0], -2, 2) + Z[:, 1:4] @ [4.0, 2.0, 0.5])
+    if amounts := kind in ("gamma", "costs", "sums"):
+        shape = 10.0 if kind == "sums" else 2.0
         y, high = m * rng.gamma(shape, 1 / shape, len(Z)), 50 * mean
+        if kind == "costs":
+            y *= (rng.random(len(Z)) < 0.3) / 0.3
     else:
         if kind == "exposure":
             w = 1 / (1 + np.exp(1.5 * Z[:, 0] + rng.normal(size=len(Z))))
         spread = rng.gamma(1.0, 1.0, len(Z)) if kind == "negative binomial" else 2.0 * (rng.random(len(Z)) < 0.5)
         y = rng.poisson(m * (w if w is not None else spread if kind in ("negative binomial", "zeros") else 1.0)).astype(float)
         high = float(np.ceil(12 * mean + 8))
-    low = mean / 1000 if amounts else 0.0
+    low = mean / 1000 if kind in ("gamma", "sums") else 0.0
     frame = pd.DataFrame(Z, columns=[f"x{place}" for place in range(8)])
     return CountTable(frame, np.clip(y, low, high), (low, high), not amounts, w, n_train)
 
@@ -163,6 +166,7 @@ TABLES = {
     "negative binomial 5": lambda: made_up("negative binomial", 5.0),
     "half zeros, 2": lambda: made_up("zeros", 1.0),
     "gamma": lambda: made_up("gamma", 1000.0, 10_000),
+    "costs, 0.7 are 0": lambda: made_up("costs", 1000.0),
     "charges that add up": lambda: made_up("sums", 5000.0, 10_000),
     "exposure, rate 0.15": lambda: made_up("exposure", 0.15),
     "exposure, rate 4": lambda: made_up("exposure", 4.0),
