@@ -202,7 +202,7 @@ def exact(table: CountTable) -> dict[str, dict[str, float]]:
     columns = make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore"), few), remainder=StandardScaler(), sparse_threshold=0.0
     )
-    glm = make_pipeline(columns, (PoissonRegressor if table.counts else GammaRegressor)(alpha=1e-4, max_iter=1000))
+    glm = make_pipeline(columns, (PoissonRegressor if table.loss == "poisson" else GammaRegressor)(alpha=1e-4, max_iter=1000))
     rows = X.fillna(X.median(numeric_only=True))
     trees = HistGradientBoostingRegressor(loss=table.loss, random_state=0)
     weight, target = (None, y) if w is None else (w, y / w)
