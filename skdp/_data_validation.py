@@ -463,13 +463,18 @@ def read_weights(name: str, weights: Any, largest: float, n_samples: int) -> np.
     except Exception:  # its message may quote data
         values = None
     if values is None:
+        if isinstance(weights, str):
+            raise ValueError(
+                f"{name}={weights!r}; expected the numbers themselves, one per record, such as the column table[{weights!r}]; "
+                "leave this column out of X."
+            )
         raise ValueError(f"{name} has entries that are not real numbers; expected one number per record.")
     if values.shape != (n_samples,):
-        raise ValueError(f"{name} has another shape than y; expected one number for each of the {n_samples} records.")
+        raise ValueError(f"{name} has another shape than y; expected a vector, one number for each of the {n_samples} records.")
     if not np.isfinite(values).all():
         raise ValueError(f"{name} contains NaN or infinity; expected finite numbers.")
     if (values < 0).any():
-        raise ValueError(f"{name} has negative entries; expected numbers in [0, max_{name}].")
+        raise ValueError(f"{name} has negative entries; expected numbers from 0 to max_{name}, beyond which they count as this.")
     if name == "exposure" and (values == 0).any():
         raise ValueError("exposure has zeros; expected positive numbers: leave records without exposure out of the table.")
     with np.errstate(all="ignore"):  # also where a program makes them errors, which would tell of a weight's size

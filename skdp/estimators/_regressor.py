@@ -286,15 +286,29 @@ class RegressionTask(Task):
         """Return how predictions follow from scores, for the report; nothing for the identity link that is asked for."""
         if not self.linked:
             return {}
-        if plan.problem.around.back is not None:
-            after = 1 - OF_TARGETS - plan.problem.around.share
-            return {"link": f"{self.link}, with {OF_TARGETS:.0%} of the squared budget before the fit and {after:.0%} after it"}
+        if faint := self._faint_link(plan):
+            return {"link": f"identity, because {faint}"}
+        after = 1 - OF_TARGETS - plan.problem.around.share
+        return {"link": f"{self.link}, with {OF_TARGETS:.0%} of the squared budget before the fit and {after:.0%} after it"}
+
+    def _faint_link(self, plan: Plan) -> str:
+        """Return why a fit with a log link has the identity instead; "" if it has not."""
+        if not self.linked or plan.problem.around.back is not None:
+            return ""
         signal = signal_to_noise(plan.problem.budget, plan.problem.n_samples)
         records = float(f"{plan.problem.n_samples * LEAST_SIGNAL / signal:.2g}")
-        return {
-            "link": f"identity, because the signal-to-noise ratio is {signal:.3g}, and a log link needs {LEAST_SIGNAL:g}: about "
-            f"{records:,.0f} records at this epsilon"
-        }
+        return (
+            f"the signal-to-noise ratio is {signal:.3g}, and a log link needs {LEAST_SIGNAL:g}: about {records:,.0f} records at "
+            "this epsilon"
+        )
+
+    def left_out(self, plan: Plan) -> str:
+        faint = self._faint_link(plan)
+        link = (
+            f"The link will be the identity instead of {self.link!r}: {faint}. Effects add up then, and exponentials of "
+            "coefficients and curves are no factors; predictions stay positive. plan tells you this before a fit."
+        )
+        return " ".join(filter(None, (super().left_out(plan), link if faint else "")))
 
     def fitted(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         if not self.linked:
@@ -308,7 +322,7 @@ class RegressionTask(Task):
             return {**calibration.scaled(model), "target_bounds_": bounds, "link_": self.link}
         centre, unit = self.units()
         known = None if result.moments is None else result.moments.target
-        mean = centre + unit * float(np.ravel(self.coefficients(plan, result.coef)[1])[0] if known is None else known)
+        mean = float(np.ravel(self.coefficients(plan, result.coef)[1])[0] if known is None else centre + unit * known)
         mean = min(max(mean, LEAST_MEAN * bounds[1]), bounds[1])
         exposure = 1.0
         if isinstance(around, LogLink) and around.exposure is not None:

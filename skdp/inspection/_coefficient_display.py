@@ -121,6 +121,12 @@ class CoefficientDisplay:
                 "inference=True. AdditiveDisplay draws additive and boosted models."
             )
         if not hasattr(estimator, "inference_"):
+            if getattr(estimator, "link", "identity") != "identity":
+                raise AttributeError(
+                    f"{type(estimator).__name__} was fitted with link={estimator.link!r}, which has no tests of coefficients; "
+                    "expected link='identity' with inference=True. DPAdditiveRegressor with a link has bands for its curves, "
+                    "which AdditiveDisplay draws."
+                )
             raise AttributeError(f"{type(estimator).__name__} was not fitted for inference; expected inference=True, and a fit.")
         known = estimator._names()
         chosen = known if features is None else [str(name) for name in features]

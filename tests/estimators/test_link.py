@@ -18,7 +18,14 @@ from sklearn.model_selection import cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skdp import DPAdditiveRegressor, DPGradientBoostingRegressor, DPLinearRegression, DPQuantileRegressor, DPTabularRegressor
+from skdp import (
+    DPAdditiveRegressor,
+    DPGradientBoostingRegressor,
+    DPLinearRegression,
+    DPQuantileRegressor,
+    DPTabularRegressor,
+    LowSignalWarning,
+)
 from skdp.data import chunks
 from skdp.estimators._link import LEAST_SIGNAL, LogCalibration, Octaves, Spread, Sums, amount_offset, amount_slope, poisson_slope
 from skdp.estimators.boosting import _rule
@@ -332,6 +339,7 @@ WRONG = {
     "exposure contains NaN": lambda w: np.where(np.arange(N) > 3, w, math.nan),
     "exposure has another shape than y": lambda w: w[:9],
     "not real numbers": lambda w: w.astype(str),
+    r"exposure='years'; expected the numbers themselves": lambda w: "years",
 }
 
 

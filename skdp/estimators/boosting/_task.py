@@ -162,14 +162,16 @@ class BoostedTask(AdditiveTask):
         return f"the signal-to-noise ratio is {ratio:.4g}, and trees need {least:.4g} for {n_columns} columns"
 
     def left_out(self, plan: Plan) -> str:
+        others = super().left_out(plan)
         if _has_trees(plan):
-            return ""
+            return others
         more = "a positive delta" if self.delta == 0 else "more records, a larger epsilon or fewer columns"
         kind = "Classifier" if self.of_classes else "Regressor"
         return (
             f"No trees will be fitted, but an additive model alone: {self._why(plan)}. Use {more}; DPAdditive{kind} if "
-            f"that model is what you want; or DPTabular{kind}, which chooses by this ratio. plan tells you this before a fit."
-        )
+            f"that model is what you want; or DPTabular{kind}, which chooses by this ratio. plan tells you this before a fit. "
+            f"{others}"
+        ).rstrip()
 
 
 class Boosting:
