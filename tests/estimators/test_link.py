@@ -165,6 +165,23 @@ def test_a_small_signal_has_the_identity_link_and_positive_predictions():
 
 
 @pytest.mark.parametrize("kind", ["linear", *slow("additive", "boosted")])
+def test_the_identity_instead_of_a_log_link_is_told_before_a_release(kind, monkeypatch):
+    monkeypatch.setattr(Oracle, "ask", lambda *given: pytest.fail("a release was made"))
+    told = r"The link will be the identity instead of 'log_count': .* 150: about [0-9,]+ records"
+    with pytest.warns(LowSignalWarning, match=told), pytest.raises(pytest.fail.Exception):
+        model_of(kind, "log_count", epsilon=0.2).fit(X[:N], COUNTS[:N])
+
+
+def test_the_mean_alone_is_predicted_where_nothing_else_is_fitted():
+    """Not bent around another mean than the released one."""
+    model = model_of("linear", "log_count", epsilon=0.2)
+    with pytest.warns(LowSignalWarning, match="may be a constant"):
+        fitted(model, X[:150], COUNTS[:150])
+    assert not model.coef_.any() and model.calibration_.mean == pytest.approx(model.intercept_)
+    np.testing.assert_allclose(model.predict(X[:2]), model.intercept_)
+
+
+@pytest.mark.parametrize("kind", ["linear", *slow("additive", "boosted")])
 @pytest.mark.parametrize("adjacency", ("zero_out", "replace_one"))
 def test_the_releases_around_have_their_shares(kind, adjacency, few_trees):
     """3 % before, the share that the signal sets after; the report's squared parameters add up."""
