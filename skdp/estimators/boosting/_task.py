@@ -195,7 +195,7 @@ class Boosting:
         self._rule = boosted.rule.in_units(additive.residual_scale)
         self._coef, self._bins, self._problem = additive.coef, bins_of(boosted.basis), plan.problem
         self._basis, self._oracle, self._rng = boosted.basis, oracle, rng
-        self._multipliers = {
+        self._multipliers = {  # by kind of query: of its last entry, where the additive model asks it as well
             release.query: noise_multiplier(release, plan.scale, budget.adjacency) if budget.private else 0.0
             for _, release in plan.schedule.entries
         }

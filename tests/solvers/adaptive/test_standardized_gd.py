@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from marks import slow
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 from seeded import fitted
@@ -104,7 +105,7 @@ def best_slope(scores, y, weights=None, penalty=0.0):
     return minimize_scalar(of_slope, bounds=(0.01, 3), method="bounded", args=(scores, y, weights, penalty)).x
 
 
-@pytest.mark.parametrize("given", ({}, {"fit_intercept": False}, {"class_weight": {0: 3.0}}), ids=str)
+@pytest.mark.parametrize("given", ({}, *slow({"fit_intercept": False}, {"class_weight": {0: 3.0}})), ids=str)
 def test_scores_of_several_classes_are_neither_too_long_nor_too_short(given, rng, monkeypatch):
     """Steps alone leave them too long; the calibration changes no decision."""
     X = rng.uniform(-1, 1, (5000, 3))
