@@ -9,6 +9,7 @@ import numpy as np
 from chunks import bounds_of
 
 from skdp.privacy.data.binned_records import BinnedRecords
+from skdp.privacy.data.kernels import part_of
 from skdp.privacy.data.partition import Chunk, Partition, guarded, joined, partial_sum
 from skdp.privacy.data.partitioned_rows import InPartitions, PartitionedCells, PartitionedRows
 from skdp.privacy.data.summation import BLOCK
@@ -96,7 +97,7 @@ def slice_of(rows, start, stop):
     for name in ("_bins", "_scores", "_base", "_trees"):
         setattr(part, name, getattr(rows, name)[:, start:stop])
     part._targets, part.n_samples = rows._targets[start:stop], stop - start
-    part._presence = None if rows._presence is None else rows._presence[start:stop]
+    part._presence, part._amounts = (part_of(array, slice(start, stop)) for array in (rows._presence, rows._amounts))
     return part
 
 

@@ -39,6 +39,7 @@ def fits():
     yield DPConstrainedRegression(solver="frank_wolfe", constraint="l1", alpha=0.1, fit_intercept=False, **bounds), X, numbers
     for solver in ("auto", SufficientStatistics(adaptive=True)):
         yield DPLinearRegression(solver=solver, **bounds), X, numbers
+    yield DPLinearRegression(**{**bounds, "target_bounds": (0, 9), "link": "log_count"}), X, np.floor(9 * np.abs(numbers))
     yield DPLinearRegression(solver=InferenceDescent(5, robust=True), **bounds), X, numbers
     yield DPLinearRegression(**{**bounds, "epsilon": 1e-4}), X, numbers  # an intercept alone
     for fit_intercept in (True, False):

@@ -9,6 +9,7 @@ import numpy as np
 from skdp.privacy.data.binned_records import BinnedRecords
 from skdp.privacy.data.kernels import Records
 from skdp.privacy.queries._base import CountQuery, SumQuery
+from skdp.privacy.queries.target_histograms import ExposedHistogram
 
 __all__ = ["ExposedLinkSums", "LinkSums", "ScoreOctaves"]
 
@@ -118,6 +119,7 @@ class ExposedLinkSums(LinkSums):
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": 1.0, "zero_out": 1.0}
     clip_norm: ClassVar[float] = math.sqrt(10 / 3)
     size: ClassVar[int] = N_BINS + 3
+    in_memory: ClassVar[str] = ExposedHistogram.in_memory
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return :math:`\sqrt{10/3}` under both adjacencies.

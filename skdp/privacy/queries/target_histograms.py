@@ -90,6 +90,7 @@ class ExposedHistogram(SumQuery):
     edges: np.ndarray
 
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(1.5), "zero_out": 1.0}
+    in_memory: ClassVar[str] = "takes exposures, which a table in partitions does not have"
 
     @property
     def clip_norm(self) -> float:

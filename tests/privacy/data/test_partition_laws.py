@@ -40,7 +40,8 @@ OF_SCORES = {
     queries.LossSums,
     queries.MomentSums,
 }  # evaluations have their records in memory
-IN_MEMORY = {queries.TotalWeight}  # tables in partitions have no sample weights
+# Tables in partitions have no sample weights and no exposures.
+IN_MEMORY = {queries.TotalWeight, queries.ExposedHistogram, queries.ExposedLinkSums}
 STORAGES = {"dense": np.asarray, "float32": np.float32, "csr": sparse.csr_array}
 NULL = np.array([0, 3, BLOCK - 1, BLOCK, 2 * BLOCK + 99])
 
