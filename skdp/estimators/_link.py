@@ -117,9 +117,10 @@ class Spread:
     def mean(self) -> float:
         """Rough mean: where noise hides all octaves, that of the records that are not in the first one, as if they were alike."""
         sure = np.where(self.numbers > SURE * self.noise, self.numbers, 0.0)
+        middles = np.minimum(self.octaves.middles, self.octaves.top)
         if sure[1:].any():
-            return float(sure @ self.octaves.middles / sure.sum())
-        usual = 1.0 if self.octaves.counts else float(self.octaves.middles[1 + int(np.argmax(self.numbers[1:]))])
+            return float(sure @ middles / sure.sum())
+        usual = 1.0 if self.octaves.counts else float(middles[1 + int(np.argmax(self.numbers[1:]))])
         return min(self.positive, 1.0) * usual
 
     def clip(self, noise: float) -> float:
@@ -162,8 +163,8 @@ class LogTargets:
 
     @property
     def half(self) -> float:
-        """Half the width of the range."""
-        return (self.ends[1] - self.ends[0]) / 2
+        """Half the width of the range, which rounding leaves none where its ends are close."""
+        return max((self.ends[1] - self.ends[0]) / 2, LEAST_WIDTH)
 
     def __call__(self, targets: np.ndarray, exposure: np.ndarray | None) -> np.ndarray:
         """Return the logarithms."""

@@ -259,6 +259,16 @@ def test_any_answers_leave_finite_means(name, link, exposed, monkeypatch):
         assert np.isfinite(predicted).all() and (predicted >= 0).all() and np.isfinite(ends).all()
 
 
+@pytest.mark.parametrize("bounds", [(0, 1e-39), (1.0, math.nextafter(1.0, 2.0)), (0, 1e50)])
+def test_tiny_narrow_and_huge_ranges_leave_finite_means(bounds, monkeypatch):
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(Oracle, "_answer", lambda self, query, release, records: ANSWERS["wild"](rng, query.size))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        predicted = model_of("linear", "log", target_bounds=bounds).fit(X[:N], np.full(N, 1e-39)).predict(X[N:])
+    assert ((predicted >= bounds[0]) & (predicted <= bounds[1])).all()
+
+
 REFUSED = {
     "inference=True": {"inference": True},
     "max_sample_weight": {"max_sample_weight": 2.0},
