@@ -44,6 +44,7 @@ LEAST_WIDTH, N_MEANS, N_SLOPES = 1e-9, 4001, 601  # of scores, and of the grids 
 STEEPEST = 5.0  # logarithm of the ratio of means a width apart
 REACH = 1.25  # width up to which predictions follow the line
 LEAST_EXPOSURE = 0.05  # mean of the exposures, over their bound
+LONG_EXPOSURE = 0.99  # from this mean on, over their bound, nearly all exposures count as the bound: a fit warns. A choice
 MOST_EXACT = 1e3  # mean of Poisson numbers up to which sums over them are exact
 LEAST_MEAN = 0.02  # mean of an identity link that is bent, at least, over the top of the range
 
@@ -277,6 +278,8 @@ class LogCalibration:
         The logarithm was that of the target plus this.
     reach : float
         Largest distance of the logarithm of a prediction from the level.
+    exposure : float or None, default=None
+        Released mean of the exposures; None without any.
     """
 
     slope: float
@@ -290,10 +293,13 @@ class LogCalibration:
     clip: float
     offset: float
     reach: float
+    exposure: float | None = None
 
     def per(self, exposure: float) -> "LogCalibration":
         """Return the same for means per unit, from those for an exposure."""
-        return replace(self, level=self.level - math.log(exposure), mean=self.mean / exposure)
+        assert self.exposure is not None
+        units = {"mean": self.mean / exposure, "exposure": self.exposure * exposure}
+        return replace(self, level=self.level - math.log(exposure), **units)
 
     def scaled(self, model: dict[str, Any]) -> dict[str, Any]:
         """Return the attributes of a model of the fitted logarithm as one of the logarithm of the mean."""
@@ -327,6 +333,7 @@ class LogCalibration:
             f"mean {self.mean:.4g}, with noise of {self.mean_noise:.1%}, and {self.level_noise:.1%} in the middle; "
             f"slope {self.slope:.3g}, with {self.expected_slope:.3g} expected and noise of {self.slope_noise:.0%}; targets above "
             f"{self.clip:.4g} counted as {self.clip:.4g}; fitted was log(y + {self.offset:.3g})"
+            + ("" if self.exposure is None else f"; means are per unit of exposure, of which the mean is {self.exposure:.3g}")
         )
 
 
@@ -338,20 +345,20 @@ class BentLine:
     ----------
     mean : float
         Released mean of the targets, below which predictions p become ``mean * exp(p / mean - 1)``.
-    exposure : float, default=1.0
-        Released mean of the exposures, by which predictions are divided.
+    exposure : float or None, default=None
+        Released mean of the exposures, by which predictions are divided; None without any.
     """
 
     mean: float
-    exposure: float = 1.0
+    exposure: float | None = None
 
     def means(self, predictions: np.ndarray) -> np.ndarray:
         """Return the predictions, all of them positive."""
         low = np.clip(predictions / self.mean - 1, -1.0, 0.0)
-        return np.asarray(np.where(predictions >= self.mean, predictions, self.mean * np.exp(low)) / self.exposure)
+        return np.asarray(np.where(predictions >= self.mean, predictions, self.mean * np.exp(low)) / (self.exposure or 1.0))
 
     def __str__(self) -> str:
-        divided = "" if self.exposure == 1 else f", and all are divided by the released mean exposure {self.exposure:.3g}"
+        divided = "" if self.exposure is None else f", and all are divided by the released mean exposure {self.exposure:.3g}"
         return f"identity link; predictions p below the released mean m = {self.mean:.4g} are m exp(p / m - 1){divided}"
 
 
@@ -458,6 +465,7 @@ class Linking:
             clip,
             targets.offset,
             REACH * slope,
+            n / self._n if facts.exposed else None,
         )
         moments = None if result.moments is None else replace(result.moments, target=None)  # it is that of a logarithm
         return replace(result, moments=moments, around=replace(facts, targets=targets, calibration=calibration))

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from skdp.estimators._link import (
     LEAST_MEAN,
     LEAST_SIGNAL,
     LINKS,
+    LONG_EXPOSURE,
     OF_TARGETS,
     BentLine,
     Linking,
@@ -324,10 +326,21 @@ class RegressionTask(Task):
         known = None if result.moments is None else result.moments.target
         mean = float(np.ravel(self.coefficients(plan, result.coef)[1])[0] if known is None else centre + unit * known)
         mean = min(max(mean, LEAST_MEAN * bounds[1]), bounds[1])
-        exposure = 1.0
+        exposure = None
         if isinstance(around, LogLink) and around.exposure is not None:
             exposure = around.exposure * float(self.max_exposure)
         return {**self.model(plan, result, facts), "link_": "identity", "calibration_": BentLine(mean, exposure)}
+
+    def contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterator[str]:
+        yield from super().contradictions(plan, result, facts)
+        if self.linked and self.exposed:
+            share = result.around.exposure if result.around.calibration is None else result.around.calibration.exposure
+            if share >= LONG_EXPOSURE:
+                yield (
+                    f"The released mean of the exposures is {share:.0%} of max_exposure={self.max_exposure:g}: nearly all are as "
+                    "long, or longer, and count as this. If they have another unit, such as days, state the largest one in this "
+                    "unit as max_exposure; if all are as long, leave exposure out."
+                )
 
     def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         bounds = self._bounds()

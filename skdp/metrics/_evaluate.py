@@ -227,6 +227,7 @@ def evaluate(
         group = group.in_secret_order(NoiseSource(random_state).key())
     with without_number(None if group is None else len(group.numbers)):
         _warn_of_unit(model, unit)
+        _warn_of_exposure(model)
         noise = noise_of(noise, unit)
         check_level(level)
         check_noise(noise, delta)
@@ -369,6 +370,19 @@ def _is_regressor(model: Any) -> bool:
     """Whether a model predicts, and is no classifier."""
     classes = hasattr(model, "predict_proba") or hasattr(model, "classes_")
     return hasattr(model, "predict") and not classes and not (isinstance(model, BaseEstimator) and is_classifier(model))
+
+
+def _warn_of_exposure(model: Any) -> None:
+    """Warn, before anything is charged, of a model whose predictions are per unit of exposure."""
+    fitted = getattr(model, "best_estimator_", model)
+    fitted = fitted.steps[-1][1] if hasattr(fitted, "steps") else fitted
+    if getattr(getattr(fitted, "calibration_", None), "exposure", None) is not None:
+        warn(
+            "The model was fitted with exposures, so its predictions are per unit of exposure, and this evaluation compares them "
+            "with the targets of records whatever their exposures are. For exposures w, use "
+            "skdp.metrics.dp_mean_poisson_deviance(y, w * model.predict(X)).",
+            UserWarning,
+        )
 
 
 def _warn_of_unit(model: Any, unit: str) -> None:

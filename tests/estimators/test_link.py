@@ -29,6 +29,7 @@ from skdp import (
 from skdp.data import chunks
 from skdp.estimators._link import LEAST_SIGNAL, LogCalibration, Octaves, Spread, Sums, amount_offset, amount_slope, poisson_slope
 from skdp.estimators.boosting import _rule
+from skdp.metrics import evaluate
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.data import summation
 from skdp.privacy.oracle import Oracle
@@ -348,8 +349,9 @@ def test_predictions_are_means_per_unit_of_exposure(kind, few_trees):
 
 def test_exposures_above_the_bound_count_as_the_bound():
     model, least = model_of("linear", "log_count", max_exposure=3.0), np.minimum(12 * EXPOSURE[:N], 3.0)
-    np.testing.assert_array_equal(rates(model), rates(clone(model), exposure=least))
-    assert not np.array_equal(rates(clone(model)), rates(clone(model), exposure=least / 2))
+    with pytest.warns(UserWarning, match="nearly all are as long"):
+        np.testing.assert_array_equal(rates(model), rates(clone(model), exposure=least))
+        assert not np.array_equal(rates(clone(model)), rates(clone(model), exposure=least / 2))
 
 
 def test_a_small_signal_divides_by_the_released_mean_exposure():
@@ -358,6 +360,23 @@ def test_a_small_signal_divides_by_the_released_mean_exposure():
     assert model.link_ == "identity" and model.privacy_report_.releases[0].query == "ExposedHistogram"
     assert model.calibration_.exposure == pytest.approx(12 * EXPOSURE[:N].mean(), rel=0.3)
     assert (found * EXPOSURE[N:]).sum() == pytest.approx(CLAIMS[N:].sum(), rel=0.5) and (found > 0).all()
+
+
+@pytest.mark.parametrize("epsilon", (0.25, 3.0))
+def test_exposures_of_another_unit_are_told_from_their_released_mean(epsilon):
+    """12 months count as 1; of months, the model knows the mean, and an evaluation says what its predictions are."""
+    model = model_of("linear", "log_count", epsilon)
+    with pytest.warns(UserWarning, match="100% of max_exposure=1: nearly all are as long"):
+        rates(model)
+    model.set_params(max_exposure=12.0)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        rates(model)
+    assert not [item for item in heard if "exposures" in str(item.message)]
+    assert model.calibration_.exposure == pytest.approx(12 * EXPOSURE[:N].mean(), rel=0.3)
+    assert f"the {'released mean exposure' if epsilon < 1 else 'mean is'}" in str(model.calibration_).replace("of which ", "")
+    with pytest.warns(UserWarning, match="predictions are per unit of exposure"):
+        evaluate(model, X[N:], CLAIMS[N:], metrics=["poisson_deviance"], disjoint=True)
 
 
 WRONG = {
