@@ -51,7 +51,8 @@ NEEDED: dict[Any, tuple[str, str]] = {  # required parameters: in units of the t
 }
 ELSEWHERE = {
     **{name: f"--{name}" for name in ("epsilon", "delta", "adjacency", "solver")},
-    **dict.fromkeys(("schema", "classes", "target_bounds"), "the file of --schema"),
+    **dict.fromkeys(("schema", "classes"), "the file of --schema"),
+    "target_bounds": """a file of --schema such as {"columns": {"age": "learn"}, "target": "cost", "target_bounds": [0, 10]}""",
     "verbose": "--quiet",
     "privacy_unit": "--persons",
 }
