@@ -182,8 +182,8 @@ class RegressionTask(Task):
             raise TypeError(f"{self.kind}.fit does not take exposure, which models of counts with link='log_count' take.")
         if self.link != "log_count":
             raise ValueError(
-                f"exposure is given with link={shown(self.link)}; expected link='log_count', which models the rate of counts, or no "
-                "exposure."
+                f"exposure is given with link={shown(self.link)}; expected link='log_count', which models the rate of counts, or "
+                "no exposure."
             )
         check_scale("max_exposure", self.max_exposure)
         return {"exposure": [exposure]}
