@@ -336,9 +336,10 @@ class RegressionTask(Task):
 
     def contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterator[str]:
         yield from super().contradictions(plan, result, facts)
-        if self.linked and self.exposed:
-            share = result.around.exposure if result.around.calibration is None else result.around.calibration.exposure
-            if share >= LONG_EXPOSURE:
+        around = result.around
+        if isinstance(around, LogLink):
+            share = around.exposure if around.calibration is None else around.calibration.exposure
+            if share is not None and share >= LONG_EXPOSURE:
                 yield (
                     f"The released mean of the exposures is {share:.0%} of max_exposure={self.max_exposure:g}: nearly all are as "
                     "long, or longer, and count as this. If they have another unit, such as days, state the largest one in this "
