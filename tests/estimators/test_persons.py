@@ -77,6 +77,11 @@ KINDS = {
     "logistic": (DPLogisticRegression(**BOUNDS), X, LABELS),
     "svm": (DPLinearSVC(**BOUNDS), X, LABELS),
     "linear": (DPLinearRegression(**BOUNDS, **RANGE), X, NUMBERS),
+    "log link": (
+        DPLinearRegression(**BOUNDS, target_bounds=(0, 8), link="log_count", epsilon=8.0),
+        X,
+        np.floor(8 * np.abs(NUMBERS)),
+    ),
     "robust": (DPRobustRegressor(**BOUNDS, **RANGE), X, NUMBERS),
     "quantile": (DPQuantileRegressor(**BOUNDS, **RANGE), X, NUMBERS),
     "constrained": (DPConstrainedClassifier(**BOUNDS, constraint="l1", solver="gd"), X, LABELS),
