@@ -366,7 +366,8 @@ class RegressionTask(Task):
     def assumed_of_y(self) -> str:
         if self._bounds() is None:
             return "every target is a finite number"
-        return "every target is a finite number, and what lies outside of target_bounds is clipped to them"
+        text = "every target is a finite number, and what lies outside of target_bounds is clipped to them"
+        return f"{text}; every exposure is a positive number, and counts up to max_exposure" if self.exposed else text
 
 
 class DPRegressor(RegressorMixin, DPEstimator):

@@ -165,6 +165,13 @@ def test_a_small_signal_has_the_identity_link_and_positive_predictions():
             assert model.plan(n, 2).public["resolved"]["link"].startswith(link)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_plan_says_which_link_it_has(kind):
+    for epsilon, link in ((3.0, "log, with 3% of the squared budget"), (0.1, "identity, because")):
+        resolved = model_of(kind, "log", epsilon).plan(N, 2).public["resolved"]
+        assert resolved["link"].startswith(link) and (kind == "linear" or "columns" not in resolved)
+
+
 @pytest.mark.parametrize("kind", ["linear", *slow("additive", "boosted")])
 def test_the_identity_instead_of_a_log_link_is_told_before_a_release(kind, monkeypatch):
     monkeypatch.setattr(Oracle, "ask", lambda *given: pytest.fail("a release was made"))
@@ -357,6 +364,7 @@ def test_exposures_above_the_bound_count_as_the_bound():
 def test_a_small_signal_divides_by_the_released_mean_exposure():
     model = model_of("linear", "log_count", epsilon=0.25, max_exposure=12.0)
     found = 12 * rates(model)
+    assert "every exposure is a positive number" in str(model.privacy_report_.assumptions)
     assert model.link_ == "identity" and model.privacy_report_.releases[0].query == "ExposedHistogram"
     assert model.calibration_.exposure == pytest.approx(12 * EXPOSURE[:N].mean(), rel=0.3)
     assert (found * EXPOSURE[N:]).sum() == pytest.approx(CLAIMS[N:].sum(), rel=0.5) and (found > 0).all()

@@ -238,7 +238,9 @@ class AdditiveTask(Task):
         hats = f"hats on {basis.knots.size} {where}" if basis.n_intervals else none
         numbers = f"{len(basis.numbers)}, with {hats}" if basis.numbers else "0"
         sizes = f"categories: {len(basis.categories)}; pairs: {len(basis.interactions)}; functions: {additive.n_functions}"
-        return {"basis": f"numbers: {numbers}; {sizes}"}
+        others = super().described(plan)
+        others.pop("columns", None)  # the basis maps them
+        return {**others, "basis": f"numbers: {numbers}; {sizes}"}
 
     def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         basis = Additive.of(result).basis
