@@ -44,7 +44,7 @@ LEAST_WIDTH, N_MEANS, N_SLOPES = 1e-9, 4001, 601  # of scores, and of the grids 
 STEEPEST = 5.0  # logarithm of the ratio of means a width apart
 REACH = 1.25  # width up to which predictions follow the line
 LEAST_EXPOSURE = 0.05  # mean of the exposures, over their bound
-LONG_EXPOSURE = 0.99  # from this mean on, over their bound, nearly all exposures count as the bound: a fit warns. A choice
+LONG_EXPOSURE = 0.97  # from this mean on, over their bound, nearly all count as the bound: a fit warns. A choice: months reach it
 MOST_EXACT = 1e3  # mean of Poisson numbers up to which sums over them are exact
 LEAST_MEAN = 0.02  # mean of an identity link that is bent, at least, over the top of the range
 
