@@ -134,7 +134,8 @@ class RangeSearch:
 
     def _sign(self, power: float) -> int:
         """Return the sign of most targets; 0 if there are some of either."""
-        below, _, above = np.sum([shares for asked, shares in self.answers if asked < power], axis=0)
+        (_, first), *others = self.answers
+        below, _, above = np.sum([first, *(shares for asked, shares in others if asked < power)], axis=0)
         other = OTHER_SIGN * (below + above)
         return 1 if below < other else -1 if above < other else 0
 

@@ -619,6 +619,13 @@ def test_a_search_has_a_range_whatever_the_answers_are(answer, rng):
         assert -(2.0**65) < found.limits[0] < found.limits[1] < 2.0**65
 
 
+@pytest.mark.parametrize("sigma", (0.03, 0.3))
+def test_a_search_of_targets_that_are_0_has_a_range_whatever_the_noise_is(sigma, rng):
+    for _ in range(100):
+        low, high = searched(np.zeros(30), sigma, rng)
+        assert low < high
+
+
 @pytest.mark.parametrize("y", (np.zeros(50), np.full(50, 7.0), np.full(50, -1e300), np.full(50, 5e-324)), ids=str)
 def test_targets_of_one_value_have_a_range_that_holds_it_or_ends_there(y, rng):
     low, high = searched(y, 0.01, rng)
