@@ -66,15 +66,13 @@ print(model.calibration_)
 # --------------
 #
 # The functions add up to the logarithm of the rate, so their exponentials are factors that multiply. A factor of 1 is that of an
-# average contract. The bands of the functions are for the noise in their form. The slope stretches all of them together, and
-# has noise of its own, which we add.
+# average contract. The bands are for the noise in the form of the functions, and for that of the slope, which stretches all of
+# them together.
 
 
 def factor(curve):
     """Return a released function of a column as factors, with a 95 % band for the noise."""
-    stretch = 1.96 * model.calibration_.slope_noise * curve.values
-    low, high = (np.hypot(curve.values - end, stretch) for end in (curve.lower, curve.upper))
-    return [np.exp(part) for part in (curve.values, curve.values - low, curve.values + high)]
+    return [np.exp(part) for part in (curve.values, curve.lower, curve.upper)]
 
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.2), sharey=True, layout="constrained")

@@ -308,7 +308,8 @@ class LogCalibration:
         if (trees := model.get("trees_")) is not None:
             model["trees_"] = trees.scaled(self.slope)
         if (noise := model.get("noise_")) is not None:
-            model["noise_"] = replace(noise, unit=self.slope * noise.unit)
+            common = noise.slope_variance + self.slope_noise**2
+            model["noise_"] = replace(noise, unit=self.slope * noise.unit, slope_variance=common)
         if (uncertainty := model.get("uncertainty_")) is not None:
             unit, offset = self.slope * uncertainty.unit, self._of_mean(uncertainty.offset)
             model["uncertainty_"] = replace(uncertainty, unit=unit, offset=offset)

@@ -1,5 +1,6 @@
 """Regressions with a log link: what they predict, release, state and refuse."""
 
+import dataclasses
 import json
 import math
 import pickle
@@ -107,6 +108,12 @@ def test_the_scores_of_rare_counts_are_stretched(kind, few_trees):
     assert np.polyfit(np.log(MEANS[N:]), np.log(model.predict(X[N:])), 1)[0] == pytest.approx(1.0, abs=0.35)
     if kind == "additive":
         assert model.noise_.unit == pytest.approx(found.slope * math.log(20 / found.offset + 1) / 2)
+        curve = model.shape_functions_["x0"]  # its noise, and beside it that of the slope
+        own = dataclasses.replace(model.noise_, slope_variance=0.0)
+        model.noise_, whole = own, (curve.upper - curve.lower) / 2
+        alone = model.shape_functions_["x0"]
+        of_slope = np.sqrt(whole**2 - ((alone.upper - alone.lower) / 2) ** 2)
+        np.testing.assert_allclose(of_slope, 1.96 * found.slope_noise * np.abs(curve.values), rtol=1e-3, atol=1e-6)
 
 
 def test_trees_are_stretched_and_not_moved():
