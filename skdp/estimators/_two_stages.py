@@ -79,8 +79,8 @@ def learning_of(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
             warnings.simplefilter("ignore")  # the fit and the report plan it once more
             return replace(Learning.of(task, framed(X)), named=framed(X) is X)
     except (TypeError, ValueError, PrivacyAccountingError):
-        if asked or not all(map(is_number, X.dtypes)):
-            raise  # without learning, text has no fit: what prevents that is what is wrong
+        if asked or not all(map(is_number, X.dtypes)) or (_lacks_range(task) and task.linked):
+            raise  # without learning, neither text nor a link without a range has a fit: what prevents that is what is wrong
         return None  # the usual fit states what is wrong, or needs no schema
 
 

@@ -480,3 +480,8 @@ def test_level_and_slope_are_those_of_the_records_where_noise_is_small():
     assert mean == pytest.approx(y.mean(), rel=0.003) and 0.001 < spread < 0.05
     noisy = Sums(bins + 0.0, y.sum(), y @ u + 1e6, 1.0, 1e7, len(u)).level_and_slope(2.0, 1.0)
     assert noise < 1e-3 < noisy[1] and noisy[3] == pytest.approx(1.0, rel=0.1)  # then theory alone tells the slope
+
+
+def test_a_budget_that_cannot_learn_the_range_is_what_the_error_names():
+    with pytest.raises(ValueError, match="leaves no epsilon for the fit beside the columns that are learned"):
+        DPLinearRegression(1e-6, link="log_count").fit(FRAME[["a", "b"]][:50], COUNTS[:50])
