@@ -4,7 +4,7 @@ from inspect import isabstract
 
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.special import softmax
 
 import skdp.losses
 from skdp.losses import (
@@ -220,11 +220,13 @@ def test_robust_losses_stay_finite_whatever_the_residual_is(kind, threshold, siz
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_what_a_loss_states_beside_the_protocol_is_so(loss, rng):
-    raw, labels = rng.uniform(-1, 1, size=(1000, 1)), some_labels(loss, rng, 1000)
+    raw, labels = rng.uniform(-1, 1, size=(1000, loss.n_outputs)), some_labels(loss, rng, 1000)
     if getattr(loss, "quadratic", False):
         np.testing.assert_allclose(loss.value(raw, labels), np.square(raw[:, 0] - labels) / 2)
     if getattr(loss, "log_odds", False):
-        np.testing.assert_allclose(np.exp(-loss.value(raw, labels)), expit(np.where(labels == 1, raw[:, 0], -raw[:, 0])))
+        raw = np.column_stack([np.zeros(1000), raw]) if loss.n_outputs == 1 else raw
+        found = np.exp(-loss.value(raw[:, -loss.n_outputs :], labels))
+        np.testing.assert_allclose(found, softmax(raw, axis=1)[np.arange(1000), labels.astype(int)])
     if (quantile := getattr(loss, "quantile", None)) is not None:
         slope = loss.derivative(np.full((1000, 1), quantile), np.linspace(0, 1, 1000)).mean()
         assert abs(slope) < 0.01

@@ -265,7 +265,7 @@ class Loss(Protocol):
     one_sided : bool, optional
         True if the derivative has a fixed sign for each label.
     log_odds : bool, optional
-        True where the raw prediction is the log-odds of two classes.
+        True where the raw prediction is the log-odds of two classes, or raw predictions are logarithms of probabilities.
     quadratic : bool, optional
         True for half the squared difference of raw prediction and target: sums of products of columns determine its minimum.
     least_squares : bool, optional

@@ -172,7 +172,8 @@ class StandardizedGradientDescent(AdaptiveSolver):
        records by class and score instead, in eight ranges. Scores of a class count as normal there, and slope and offset have the
        least log loss on average over the posterior, given the known noise.
 
-       For more than two classes, two noisy Newton steps in a factor of all scores replace this, with a normal prior.
+       For more than two classes, two noisy Newton steps in a factor of all scores replace this, with a normal prior. Scores of
+       hinges have no third stage there.
 
     Above ten million records a pass over the data is what costs. Where the second stage would have more than 35 steps, and for at
     most 1024 features, one more release has the second moment of z. The steps are then 35 accelerated ones in coordinates in
@@ -477,8 +478,12 @@ class StandardizedGradientDescent(AdaptiveSolver):
         return self._shared_by_steps(problem) - self._whitening_share(problem)
 
     def _calibrates(self, problem: Problem) -> bool:
-        """Return whether there is a calibration: unless only the order counts, or a wide clip, or none, needs none."""
-        needed = not self._few_passes(problem) if is_binary(problem) else problem.budget.private
+        """Return whether there is a calibration: unless only the order counts, or a wide clip, or none, needs none.
+
+        Scores of several classes are calibrated as log-odds, which those of hinges are not.
+        """
+        several = problem.budget.private and _of_log_odds(problem)
+        needed = not self._few_passes(problem) if is_binary(problem) else several
         return needed and "pointwise" in problem.offers
 
     def _calibration(self, problem: Problem) -> Calibration | None:
@@ -490,13 +495,13 @@ class StandardizedGradientDescent(AdaptiveSolver):
             return CalibrationOfSlope(replace(SEVERAL, share=rule.calibration_share))
         if self._counts_scores(problem):
             return CalibrationByCounts(rule.calibration_share)
-        curved = problem.budget.private and not rule.weighted and getattr(problem.loss, "log_odds", False)
+        curved = problem.budget.private and not rule.weighted and _of_log_odds(problem)
         n_steps, momentum = int(self.n_calibration_steps), float(self.momentum)
         return CalibrationByGradients(rule.calibration_share, rule.calibration_noise, n_steps, momentum, curved)
 
     def _counts_scores(self, problem: Problem) -> bool:
         """Return whether the calibration counts records by score: for a loss of log-odds, where the signal is faint."""
-        faint = problem.planned.signal_to_noise < COUNTED and getattr(problem.loss, "log_odds", False)
+        faint = problem.planned.signal_to_noise < COUNTED and is_binary(problem) and _of_log_odds(problem)
         return faint and self._calibrates(problem) and labels_query(problem) is not None
 
     def _few_passes(self, problem: Problem) -> bool:
@@ -518,7 +523,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
 
     def _weighs(self, problem: Problem) -> bool:
         """Return whether slopes of the bounded proper loss replace clipped ones: for two classes, where noise allows it."""
-        if self.clip is not None or problem.clip_norm < math.inf or not getattr(problem.loss, "log_odds", False):
+        if self.clip is not None or problem.clip_norm < math.inf or not (is_binary(problem) and _of_log_odds(problem)):
             return False
         ratio = problem.planned.signal_to_noise / (problem.n_features + 1)
         return LEAST_PER_COEFFICIENT <= ratio < MOST_PER_COEFFICIENT and self._calibrates(problem)
@@ -556,6 +561,11 @@ class StandardizedGradientDescent(AdaptiveSolver):
         settled = self._with_floats("moments_share", "ridge", "momentum", "tail_average")
         settled.n_calibration_steps = int(self.n_calibration_steps)
         return settled
+
+
+def _of_log_odds(problem: Problem) -> bool:
+    """Return whether raw predictions are log-odds, or logarithms of probabilities."""
+    return getattr(problem.loss, "log_odds", False)
 
 
 def _longest_step(loss: Loss, rule: StepRule) -> float:
