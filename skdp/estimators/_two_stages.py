@@ -180,8 +180,9 @@ class Learning:
         searched = target and not (getattr(task, "linked", False) and signal >= LEAST_SIGNAL)  # whose level needs the tail of y
         search = search_share(mu, facts.n_samples, budget.adjacency) if searched else 0.0
         faintness = HARDLY_ANY / signal if search and _fits_means(task) else 0.0
-        learns = bool(facts.are_text) and faintness < 1
-        of_columns = _share(facts, target and not search, mu * math.sqrt(1 - search), budget.adjacency) if learns else 0.0
+        counted = target and not search
+        learns = counted or (bool(facts.are_text) and faintness < 1)
+        of_columns = _share(facts, counted, mu * math.sqrt(1 - search), budget.adjacency) if learns else 0.0
         share = search + (1 - search) * of_columns
         rest = replace(budget, epsilon=gaussian_epsilon(mu * math.sqrt(1 - share), budget.delta))
         try:

@@ -74,7 +74,7 @@ class Multinomial:
     n_outputs: int
 
     name: ClassVar[str] = "multinomial"
-    log_odds: ClassVar[bool] = True
+    log_probabilities: ClassVar[bool] = True
     lipschitz: ClassVar[float] = math.sqrt(2.0)
     smoothness: ClassVar[float] = 0.5
     targets: ClassVar[str] = "classes"

@@ -223,7 +223,7 @@ def test_what_a_loss_states_beside_the_protocol_is_so(loss, rng):
     raw, labels = rng.uniform(-1, 1, size=(1000, loss.n_outputs)), some_labels(loss, rng, 1000)
     if getattr(loss, "quadratic", False):
         np.testing.assert_allclose(loss.value(raw, labels), np.square(raw[:, 0] - labels) / 2)
-    if getattr(loss, "log_odds", False):
+    if getattr(loss, "log_odds", False) or getattr(loss, "log_probabilities", False):
         raw = np.column_stack([np.zeros(1000), raw]) if loss.n_outputs == 1 else raw
         found = np.exp(-loss.value(raw[:, -loss.n_outputs :], labels))
         np.testing.assert_allclose(found, softmax(raw, axis=1)[np.arange(1000), labels.astype(int)])

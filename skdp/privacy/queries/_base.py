@@ -265,7 +265,9 @@ class Loss(Protocol):
     one_sided : bool, optional
         True if the derivative has a fixed sign for each label.
     log_odds : bool, optional
-        True where the raw prediction is the log-odds of two classes, or raw predictions are logarithms of probabilities.
+        True where the raw prediction is the log-odds of two classes.
+    log_probabilities : bool, optional
+        True where raw predictions are the logarithms of the probabilities of several classes, but for a constant.
     quadratic : bool, optional
         True for half the squared difference of raw prediction and target: sums of products of columns determine its minimum.
     least_squares : bool, optional

@@ -480,9 +480,9 @@ class StandardizedGradientDescent(AdaptiveSolver):
     def _calibrates(self, problem: Problem) -> bool:
         """Return whether there is a calibration: unless only the order counts, or a wide clip, or none, needs none.
 
-        Scores of several classes are calibrated as log-odds, which those of hinges are not.
+        Scores of several classes are calibrated as logarithms of probabilities, which those of hinges are not.
         """
-        several = problem.budget.private and _of_log_odds(problem)
+        several = problem.budget.private and getattr(problem.loss, "log_probabilities", False)
         needed = not self._few_passes(problem) if is_binary(problem) else several
         return needed and "pointwise" in problem.offers
 
@@ -495,13 +495,13 @@ class StandardizedGradientDescent(AdaptiveSolver):
             return CalibrationOfSlope(replace(SEVERAL, share=rule.calibration_share))
         if self._counts_scores(problem):
             return CalibrationByCounts(rule.calibration_share)
-        curved = problem.budget.private and not rule.weighted and _of_log_odds(problem)
+        curved = problem.budget.private and not rule.weighted and getattr(problem.loss, "log_odds", False)
         n_steps, momentum = int(self.n_calibration_steps), float(self.momentum)
         return CalibrationByGradients(rule.calibration_share, rule.calibration_noise, n_steps, momentum, curved)
 
     def _counts_scores(self, problem: Problem) -> bool:
         """Return whether the calibration counts records by score: for a loss of log-odds, where the signal is faint."""
-        faint = problem.planned.signal_to_noise < COUNTED and is_binary(problem) and _of_log_odds(problem)
+        faint = problem.planned.signal_to_noise < COUNTED and getattr(problem.loss, "log_odds", False)
         return faint and self._calibrates(problem) and labels_query(problem) is not None
 
     def _few_passes(self, problem: Problem) -> bool:
@@ -523,7 +523,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
 
     def _weighs(self, problem: Problem) -> bool:
         """Return whether slopes of the bounded proper loss replace clipped ones: for two classes, where noise allows it."""
-        if self.clip is not None or problem.clip_norm < math.inf or not (is_binary(problem) and _of_log_odds(problem)):
+        if self.clip is not None or problem.clip_norm < math.inf or not getattr(problem.loss, "log_odds", False):
             return False
         ratio = problem.planned.signal_to_noise / (problem.n_features + 1)
         return LEAST_PER_COEFFICIENT <= ratio < MOST_PER_COEFFICIENT and self._calibrates(problem)
@@ -561,11 +561,6 @@ class StandardizedGradientDescent(AdaptiveSolver):
         settled = self._with_floats("moments_share", "ridge", "momentum", "tail_average")
         settled.n_calibration_steps = int(self.n_calibration_steps)
         return settled
-
-
-def _of_log_odds(problem: Problem) -> bool:
-    """Return whether raw predictions are log-odds, or logarithms of probabilities."""
-    return getattr(problem.loss, "log_odds", False)
 
 
 def _longest_step(loss: Loss, rule: StepRule) -> float:
