@@ -8,6 +8,7 @@ from skdp.privacy.queries.column_histograms import *  # noqa: F403
 from skdp.privacy.queries.difference import *  # noqa: F403
 from skdp.privacy.queries.error_sums import *  # noqa: F403
 from skdp.privacy.queries.feature_moments import *  # noqa: F403
+from skdp.privacy.queries.first_and_second_moment import *  # noqa: F403
 from skdp.privacy.queries.gradient import *  # noqa: F403
 from skdp.privacy.queries.hat_sums import *  # noqa: F403
 from skdp.privacy.queries.label_counts import *  # noqa: F403

@@ -1,6 +1,7 @@
 """Sum counts, features and second moments of two classes for discriminant analysis."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -8,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.privacy.data.training_data import Records, TrainingData
-from skdp.privacy.queries._base import SumQuery, lengths_of
-from skdp.privacy.queries._half_vector import half_vector, half_vector_size, square, symmetric
-from skdp.privacy.queries.standardized_gradient import Standardization
+from skdp.privacy.queries._half_vector import half_vector_size, symmetric
+from skdp.privacy.queries._unit_rows import UnitRows
 
 __all__ = ["ClassMoments"]
 
@@ -18,7 +18,7 @@ N_CLASSES = 2  # number of classes: the solver that uses this query is for two
 
 
 @dataclass(frozen=True, eq=False)
-class ClassMoments(SumQuery):
+class ClassMoments(UnitRows):
     r"""Sum for each of two classes 1/2 per record, v and, as a half-vector, :math:`v v^\top`.
 
     ``v = z min(1, 1 / ||z||)``, where z is the row standardised by earlier releases, without the 1 for the intercept: if z is
@@ -30,12 +30,9 @@ class ClassMoments(SumQuery):
         Centre, and one scale per feature.
     """
 
-    geometry: Standardization
-
     count_weight: ClassVar[float] = 0.5  # the largest that costs nothing under replace_one (proof)
     moment_weight: ClassVar[float] = 1.0
     relative_sensitivity: ClassVar[dict[str, float]] = {"replace_one": math.sqrt(2.0), "zero_out": 1.0}
-    by_row: ClassVar[bool] = True
 
     @property
     def clip_norm(self) -> float:
@@ -47,12 +44,6 @@ class ClassMoments(SumQuery):
         """Number of coordinates of both classes together."""
         d = self.geometry.centre.size
         return N_CLASSES * (1 + d + half_vector_size(d))
-
-    @property
-    def rounding(self) -> float:
-        """Bound on the rounding relative to that of summing v itself: sums of rows are scaled and centred after summation."""
-        reach = float(self.geometry.scale.max()) * (self.geometry.data_norm + float(np.linalg.norm(self.geometry.centre)))
-        return 1.0 + 2.0 * reach + 4.0 * reach**2
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return 3/2 under ``zero_out`` and ``3 / sqrt(2)`` under ``replace_one``.
@@ -78,19 +69,18 @@ class ClassMoments(SumQuery):
 
     def partial(self, rows: TrainingData) -> np.ndarray:
         """Return un-noised counts and sums of both classes, then the products of rows of each, row by row."""
-        view, point = self.geometry.view(rows), np.zeros((self.geometry.centre.size + self.geometry.intercept, 1))
-        products = [view.gram(point, partial(self._weights, label)).ravel() for label in range(N_CLASSES)]
-        return np.concatenate([view.label_counts(N_CLASSES), view.sum(point, self._shortened).ravel(), *products])
+        products = [self._products(rows, partial(_of_classes, [label])) for label in range(N_CLASSES)]
+        counts = self.geometry.view(rows).label_counts(N_CLASSES)
+        return np.concatenate([counts, self._sums(rows, partial(_of_classes, range(N_CLASSES))), *products])
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return count, sum and half-vector of the first class, then of the second; ``parts`` separates them."""
-        d, n_coordinates = self.geometry.centre.size, self.geometry.centre.size + self.geometry.intercept
+        n_coordinates = len(self._origin)
         counts, sums, *products = np.split(total, np.cumsum([N_CLASSES, N_CLASSES * n_coordinates, n_coordinates**2]))
-        sums = self.geometry.from_rows(sums.reshape(n_coordinates, N_CLASSES))[:d]
-        parts = []
+        parts, means = [], self._means(sums)
         for label in range(N_CLASSES):
-            moments = half_vector(self._centred(square(products[label])))
-            parts += [self.count_weight * counts[[label]], sums[:, label], self.moment_weight * moments]
+            moments = self._half_vector(products[label])
+            parts += [self.count_weight * counts[[label]], means[:, label], self.moment_weight * moments]
         return np.concatenate(parts)
 
     def parts(self, answer: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -115,21 +105,7 @@ class ClassMoments(SumQuery):
         products = np.stack([symmetric(half, d) for half in table[:, d + 1 :]])
         return table[:, 0] / self.count_weight, table[:, 1 : d + 1], products / self.moment_weight
 
-    def _shortened(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Return ``min(1, 1 / ||z||)`` in the column of the record's class, and 0 in the other column."""
-        # Norms of the view have the 1 of the intercept; v does not.
-        squares = np.square(lengths_of(records)) - float(self.geometry.intercept)
-        factors = 1 / np.sqrt(np.maximum(squares, 1.0))
-        return factors[:, None] * (records.targets[:, None] == np.arange(N_CLASSES))
 
-    def _weights(self, label: int, raw: np.ndarray, records: Records) -> np.ndarray:
-        """Return the squares of these factors for one class."""
-        return np.square(self._shortened(raw, records)[:, [label]])
-
-    def _centred(self, products: np.ndarray) -> np.ndarray:
-        """Return the sum of ``v v^T``, given the sum of products of ``(x, 1)``."""
-        centre, scale = self.geometry.centre, self.geometry.scale
-        if self.geometry.intercept:
-            shift, weight = products[:-1, -1], products[-1, -1]
-            products = products[:-1, :-1] - np.outer(shift, centre) - np.outer(centre, shift) + weight * np.outer(centre, centre)
-        return scale[:, None] * products * scale
+def _of_classes(labels: Sequence[int], records: Records) -> np.ndarray:
+    """Return 1 in the column of the record's class, and 0 in the others, of shape (n_records, n_labels)."""
+    return np.equal(records.targets[:, None], np.asarray(labels))

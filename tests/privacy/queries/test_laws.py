@@ -49,6 +49,8 @@ from skdp.privacy.queries import (
     FeatureSums,
     FeatureTargetSums,
     FineHistograms,
+    FirstAndSecondMoment,
+    FirstMoment,
     Gradient,
     HatSums,
     JointGradient,
@@ -317,6 +319,11 @@ def of_classes(q, x, y):
     return np.outer(unit(y, 2), [0.5, *v, *square(v)]).ravel()
 
 
+def first_and_second(q, x, y):
+    v = short(std(x, q.geometry), 1.0)
+    return np.array([*(0.35 * v), *square(v)])
+
+
 def shortened(q, x, y):
     z = np.append(std(x, q.geometry), 1.0)
     weight = min(1.0, q.clip_norm / (q.loss.lipschitz * q.largest_weight * np.linalg.norm(z))) ** q.power
@@ -557,6 +564,8 @@ CASES = [
     Case(TargetHistogram(EDGES - 1), NUMBERS, lambda q, x, y: unit(np.searchsorted(q.edges, y, side="right"), 5)),
     Case(SecondMoment(G), CLASSES, lambda q, x, y: square(short(std(x, q.geometry), 1.0))),
     Case(ClassMoments(G), CLASSES, of_classes),
+    Case(FirstMoment(G), CLASSES, lambda q, x, y: short(std(x, q.geometry), 1.0)),
+    Case(FirstAndSecondMoment(G), CLASSES, first_and_second),
     Case(
         JointMoments(*JOINT), NUMBERS, lambda q, x, y: [*square(ext(x)), *math.sqrt(2) * q.row_norm * ext(x) * np.clip(y, -1, 1)]
     ),
@@ -681,6 +690,7 @@ CASES = [
     Case(FineHistograms((0, 1), np.array([[0.0, 64.0], [-1.0, 1.0], [-0.5, 0.5]]), target=True, even_bins=64), Cells(), fine),
     Case(SecondMoment(PLAIN), NO_CONSTANT, lambda q, x, y: square(short(std(x, q.geometry), 1.0))),
     Case(ClassMoments(PLAIN), NO_CONSTANT, of_classes),
+    Case(FirstAndSecondMoment(PLAIN), NO_CONSTANT, first_and_second),
     Case(
         StandardizedGradient(Logistic(), 0 * COEF[:D], 0.3, PLAIN),
         NO_CONSTANT,
