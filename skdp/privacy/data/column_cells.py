@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from skdp.privacy.data.persons import GRAIN
 from skdp.privacy.data.private_data import PrivateData
 
 
@@ -39,8 +40,8 @@ class ColumnCells(PrivateData):
     ) -> None:
         self._columns, self._targets = cells.T if isinstance(cells, np.ndarray) else cells, targets
         self._presence = presence
-        self._n_rows, self.n_features = len(self._columns[0]) if len(self._columns) else len(cells), len(self._columns)
-        self.n_samples = self._n_rows if n_samples is None else n_samples
+        self.n_rows, self.n_features = len(self._columns[0]) if len(self._columns) else len(cells), len(self._columns)
+        self.n_samples = self.n_rows if n_samples is None else n_samples
 
     def without(self, indices: np.ndarray) -> "ColumnCells":
         """Return the same table with some records replaced by null records, which no bin counts.
@@ -56,7 +57,7 @@ class ColumnCells(PrivateData):
             A table with as many records.
         """
         table = copy.copy(self)
-        table._presence = np.ones(self._n_rows) if self._presence is None else self._presence.copy()
+        table._presence = np.ones(self.n_rows) if self._presence is None else self._presence.copy()
         table._presence[indices] = 0.0
         return table
 
@@ -78,6 +79,32 @@ class ColumnCells(PrivateData):
             Counts, without null records.
         """
         return self._counts(bins(*(finite_cells(self._columns[column]) for column in columns)), size)
+
+    def integer_sums(self, column: int, integers: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return sums of integers that follow from the cells of a column, each as two numbers that add up to it.
+
+        Both are multiples of their unit, 1 or a grain of the weights, and exact in every order of the rows, up to 2**31 records.
+
+        Parameters
+        ----------
+        column : int
+            Number of the column.
+        integers : callable
+            Maps cells to k integers each, of shape (k, n_samples), whose absolute values are at most 2**20.
+
+        Returns
+        -------
+        ndarray of shape (2 * k,)
+            Whole part and rest of the first sum, then of the second, and so on, without null records.
+        """
+        found = integers(finite_cells(self._columns[column]))
+        if self._presence is None:
+            parts = [found, np.zeros_like(found)]
+        else:
+            grains = round(1 / GRAIN)
+            whole, rest = np.divmod(found * np.rint(self._presence * grains).astype(np.int64), grains)
+            parts = [whole, rest]
+        return np.stack([parts[0].sum(axis=1), parts[1].sum(axis=1) * GRAIN], axis=1).ravel().astype(np.float64)
 
     @property
     def targets(self) -> np.ndarray:

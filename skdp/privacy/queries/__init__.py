@@ -10,10 +10,12 @@ from skdp.privacy.queries.error_sums import *  # noqa: F403
 from skdp.privacy.queries.feature_moments import *  # noqa: F403
 from skdp.privacy.queries.first_and_second_moment import *  # noqa: F403
 from skdp.privacy.queries.gradient import *  # noqa: F403
+from skdp.privacy.queries.haar_counts import *  # noqa: F403
 from skdp.privacy.queries.hat_sums import *  # noqa: F403
 from skdp.privacy.queries.label_counts import *  # noqa: F403
 from skdp.privacy.queries.leaf_sums import *  # noqa: F403
 from skdp.privacy.queries.length_histograms import *  # noqa: F403
+from skdp.privacy.queries.limited_moments import *  # noqa: F403
 from skdp.privacy.queries.linked_sums import *  # noqa: F403
 from skdp.privacy.queries.loss_sums import *  # noqa: F403
 from skdp.privacy.queries.minimum import *  # noqa: F403

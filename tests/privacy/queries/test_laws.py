@@ -44,6 +44,7 @@ from skdp.privacy.queries import (
     DistanceHistogram,
     DualGradient,
     ErrorSums,
+    EvenMoments,
     ExposedHistogram,
     ExposedLinkSums,
     FeatureSums,
@@ -52,11 +53,13 @@ from skdp.privacy.queries import (
     FirstAndSecondMoment,
     FirstMoment,
     Gradient,
+    HaarCounts,
     HatSums,
     JointGradient,
     JointMoments,
     LabelSum,
     LeafSums,
+    LimitedMoments,
     LinkSums,
     LossSums,
     Meat,
@@ -437,6 +440,25 @@ def fine(q, cells, y):
     return np.concatenate(parts)
 
 
+def on_trees(q, cells, y):
+    """Return the path of each cell through the tree over its leaves, and its category with the weight."""
+    paths = []
+    for v, edges in zip(cells[:2], q.edges, strict=True):
+        there = min(max(v, edges[0]), edges[-1])
+        leaf = sum(edges < there) + sum(edges <= there) if math.isfinite(v) else 1023
+        for level in range(10):
+            node, place = divmod(leaf, 1024 >> level)
+            paths.append(unit(node, 1 << level) * (1 if place < 512 >> level else -1))
+    bucket = 4 - (not math.isfinite(cells[2])) if not math.isfinite(cells[3]) else int(np.clip(cells[3], 0, 2))
+    return np.concatenate([*paths, math.sqrt(2.5) * unit(bucket, 5), [1.0] * q.weighted])
+
+
+def in_limits(q, cells, y):
+    u = [np.clip(2 * (v - low) / (high - low) - 1, -1, 1) for v, (low, high) in zip(cells[:2], q.limits, strict=True)]
+    u = np.where(np.isfinite(cells[:2]), u, 0.0) * (1 - 2.0**-18)
+    return np.stack([u, q.square_weight * u**2], axis=1).ravel()
+
+
 def residuals(q, scores, y, bound):
     with np.errstate(all="ignore"):
         return short(-slope(q.loss, scores, y), bound)
@@ -524,6 +546,7 @@ THREE = np.hstack([COEF, -COEF, COEF[::-1]])
 OPPOSED = 300 * np.hstack([COEF, -COEF, 0 * COEF])
 EDGES = np.array([0.3, 0.6, 1.2, 4.0])
 BLOCK_OF = np.array([0, 2])
+TREE_EDGES = np.stack([np.linspace(-255, 255, 511), np.append(np.linspace(0, 255, 256), [255.0] * 255)])
 SIZES, SPLITS = (4, 3, 5), np.array([[0, 1, 1, 1, 1], [1, 0, 1, 0, 0], [0, 0, 0, 1, 1]], dtype=bool)
 TREE = (np.array([0, 2, 2]), SPLITS)
 AUC = AUCSaddle(LinearScorer(D), 0.5)
@@ -688,6 +711,10 @@ CASES = [
         lambda q, cells, y: unit(np.searchsorted(q.edges, y, side="right"), 3),
     ),
     Case(FineHistograms((0, 1), np.array([[0.0, 64.0], [-1.0, 1.0], [-0.5, 0.5]]), target=True, even_bins=64), Cells(), fine),
+    Case(HaarCounts((0, 1), TREE_EDGES, ((3, 2),), (3,)), Cells(), on_trees, reached=(NEAR, 0.99)),
+    Case(HaarCounts((0, 1), TREE_EDGES, ((3, 2),), (3,), weighted=True), Cells(), on_trees, reached=(NEAR, 0.95)),
+    Case(LimitedMoments((0, 1), np.array([[-2.0, 3.0], [0.0, 1.0]])), Cells(), in_limits),
+    Case(EvenMoments((0, 1), np.array([[-2.0, 3.0], [0.0, 1.0]])), Cells(), in_limits),
     Case(SecondMoment(PLAIN), NO_CONSTANT, lambda q, x, y: square(short(std(x, q.geometry), 1.0))),
     Case(ClassMoments(PLAIN), NO_CONSTANT, of_classes),
     Case(FirstAndSecondMoment(PLAIN), NO_CONSTANT, first_and_second),
