@@ -89,16 +89,16 @@ class HaarCounts(SumQuery):
             rows.counts((column,), Leaves(edges), LEAVES) for column, edges in zip(self.numbers, np.sort(self.edges), strict=True)
         ]
         codes = [
-            CATEGORY_WEIGHT * rows.counts(columns, Codes(n), size)
+            rows.counts(columns, Codes(n), size)
             for columns, n, size in zip(self.categories, self.n_codes, self.sizes(), strict=True)
         ]
         weight = [rows.histogram(lambda records: np.zeros(records.n_rows, dtype=np.intp), 1)] if self.weighted else []
         return np.concatenate([np.zeros(0), *leaves, *codes, *weight])
 
     def finish(self, total: np.ndarray) -> np.ndarray:
-        """Return the un-noised coefficients and counts."""
-        leaves, rest = np.split(total, [len(self.numbers) * LEAVES])
-        return np.append(leaves.reshape(-1, LEAVES) @ haar().T, rest)
+        """Return the un-noised coefficients, the weighted counts, and the total weight."""
+        leaves, codes, weight = np.split(total, np.cumsum([len(self.numbers) * LEAVES, sum(self.sizes())]))
+        return np.concatenate([(leaves.reshape(-1, LEAVES) @ haar().T).ravel(), CATEGORY_WEIGHT * codes, weight])
 
     def split(self, answer: np.ndarray) -> tuple[np.ndarray, list[np.ndarray], float | None]:
         """Return the coefficients of each column, the counts of each category, and the total weight if it was asked for.
@@ -114,8 +114,7 @@ class HaarCounts(SumQuery):
             An array of shape (n_columns, 1023), a list of arrays whose noise is that of a coefficient over the weight, and a
             float or None.
         """
-        coefficients, rest = np.split(answer, [len(self.numbers) * (LEAVES - 1)])
-        *counts, weight = np.split(rest, np.cumsum([0, *self.sizes()])[1:]) if self.categories else [rest]
+        coefficients, *counts, weight = np.split(answer, np.cumsum([len(self.numbers) * (LEAVES - 1), *self.sizes()]))
         counts = [count / CATEGORY_WEIGHT for count in counts]
         return coefficients.reshape(-1, LEAVES - 1), counts, float(weight[0]) if self.weighted else None
 

@@ -31,6 +31,12 @@ OF_CELLS = {  # asked of cells, and counted exactly; that of targets of rows, to
         queries.FineHistograms((0, 3), np.array([[0.0, 9.0], [-1e3, 1e3], [-2.0, 2.0]]), target=True),
         queries.FineHistograms((), np.zeros((0, 2))),
     ),
+    queries.HaarCounts: (
+        queries.HaarCounts((0, 3), np.array([[-1.0, 0.0, 1.0], [-2.0, 1.0, 7.0]]), ((1, 0),), (9,)),
+        queries.HaarCounts((), np.zeros((0, 3)), ((1,),), (256,), weighted=True),
+    ),
+    queries.LimitedMoments: (queries.LimitedMoments((0, 3), np.array([[0.0, 9.0], [-1e3, 1e3]])),),
+    queries.EvenMoments: (queries.EvenMoments((3,), np.array([[-2.0, 1.0]])),),
 }
 OF_SAMPLES = {queries.Difference}  # asked by solvers of samples alone
 OF_SCORES = {
