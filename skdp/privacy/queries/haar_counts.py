@@ -27,9 +27,9 @@ CATEGORY_WEIGHT = 0.5 * math.sqrt(LEVELS)
 class HaarCounts(SumQuery):
     """Sum Haar coefficients of the counts of each column of numbers, and the counts of each category.
 
-    The leaves of a column are its candidates and the gaps between them, in order, and a last one for missing cells. For each node
-    of the tree over these leaves, by levels, the coefficient is the number of cells in its lower half less that in its upper half.
-    Counts of categories, codes from 0 on and then missing cells, are multiplied by a weight.
+    The leaves of a column are its candidates and the gaps between them, in order, and a last one for missing cells. For each
+    node of the tree over these leaves, by levels, the coefficient is the number of cells in its lower half less that in its upper
+    half. Counts of categories, codes from 0 on and then missing cells, are multiplied by a weight.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class HaarCounts(SumQuery):
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Map numbers to the leaves of sorted candidates: 2i for the gap before candidate i, 2i + 1 for itself, the last if missing."""
+    """Map numbers to leaves: 2i for the gap before candidate i, 2i + 1 for itself, and the last one for a missing cell."""
 
     edges: np.ndarray
 
