@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from skdp import samplings as samplings
     from skdp import scorers as scorers
     from skdp import solvers as solvers
+    from skdp import stats as stats
     from skdp import testing as testing
     from skdp._model_files import load_model as load_model
     from skdp._model_files import save_model as save_model

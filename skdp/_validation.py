@@ -15,6 +15,7 @@ from skdp.privacy.errors import shown, warn
 # numbers neither overflow float64 nor become subnormal.
 SMALLEST, LARGEST = 1e-50, 1e50
 
+LARGEST_LEVEL = 1 - 1e-9  # of intervals. A choice: closer to 1, quantiles have few digits, and the last one below 1 is infinite
 MOST_NAMED = 10  # largest number of columns, or of other things, that a message lists
 
 BOUNDS = (
@@ -57,6 +58,12 @@ def check_number(
     number = to_float(value)
     if not (above < number < below and minimum <= number <= maximum and math.isfinite(number)):
         raise ValueError(f"{name}={shown(value)}; expected {expected}.")
+
+
+def check_level(level: Any, name: str = "level") -> None:
+    """Raise ValueError unless ``level`` is a coverage of intervals."""
+    if not _is_real(level) or not 0.5 <= float(level) <= LARGEST_LEVEL:
+        raise ValueError(f"{name}={shown(level)}; expected a number from 0.5 to {LARGEST_LEVEL:.9f}.")
 
 
 def check_truth(name: str, value: object, *, optional: bool = False) -> None:

@@ -13,7 +13,7 @@ from skdp._persons import taken_persons, without_number
 from skdp._scikit_learn.callers import protects_persons
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_table, is_lazy
-from skdp._validation import check_truth, shown
+from skdp._validation import check_level, check_truth, shown
 from skdp.metrics._definition import ErrorMetric, MetricDefinition
 from skdp.metrics._error_kind import kind_of_errors, refuse_bounds
 from skdp.metrics._evaluation import Evaluation
@@ -21,7 +21,6 @@ from skdp.metrics._kind import (
     FEWEST,
     EvaluationKind,
     budget_of,
-    check_level,
     check_noise,
     noise_of,
     refuse_laplace,

@@ -7,11 +7,11 @@ import numpy as np
 
 from skdp._data_validation import quoting_no_data
 from skdp._docstrings import fill_docstring
-from skdp._validation import shown
+from skdp._validation import check_level, shown
 from skdp.metrics._definition import ClassMetric, ErrorMetric, MetricDefinition
 from skdp.metrics._error_kind import kind_of_errors
 from skdp.metrics._evaluation import Metric
-from skdp.metrics._kind import budget_of, check_level, check_noise, run_evaluation
+from skdp.metrics._kind import budget_of, check_noise, run_evaluation
 from skdp.metrics._reading import class_numbers, column_of, log_odds_of, targets_of
 from skdp.metrics._score_kinds import kind_of_scores
 from skdp.privacy.data.scored_records import ScoredRecords

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -14,7 +13,6 @@ from skdp._validation import shown
 from skdp.metrics._definition import MetricDefinition
 from skdp.metrics._evaluation import Evaluation
 from skdp.metrics._noisy_table import WIDEST
-from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.data.summation import summation_error
@@ -24,10 +22,8 @@ from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.queries import SumQuery
 from skdp.privacy.release_plan import ReleasePlan
 from skdp.privacy.report.statement import OTHER_FITS, PrivacyReport, assumed_of
-from skdp.privacy.schedule import Gaussian, Laplace, Release, Schedule
 
 FEWEST = 50  # records
-LARGEST_LEVEL = 1 - 1e-9  # of intervals. A choice: closer to 1, quantiles have few digits, and the last one below 1 is infinite
 DISJOINT = "the test records are other people than the training records, as the caller stated: then the two budgets do not add up"
 NOISES = ("auto", "laplace", "gaussian")
 SHARED = "the budget adds to that of the fit, unless the test records are other people than the training records"
@@ -51,21 +47,6 @@ class EvaluationPlan(ReleasePlan):
 
     kind: "EvaluationKind"
     reason: str
-
-    @property
-    def laplace(self) -> bool:
-        """Whether the noise is Laplace (True) or Gaussian."""
-        return bool(self.changes)
-
-    @cached_property
-    def stds(self) -> list[float]:
-        """Standard deviation of the noise of each coordinate, by release."""
-        releases = [release for _, release in self.schedule.entries]
-        if not self.budget.private:
-            return [0.0] * len(releases)
-        if self.laplace:
-            return [self.integer_noise(release, change).std for release, change in zip(releases, self.changes, strict=True)]
-        return [noise_multiplier(line, self.scale, self.budget.adjacency) * float(line.clip_norm or 0) for line in releases]
 
     def report(
         self, names: tuple[str, ...], model: str = "any", noise: NoiseSource | None = None, *, disjoint: bool = False
@@ -168,21 +149,8 @@ class EvaluationKind(ABC):
         return replace(plan, reason=f"{plan.reason}; {why}")
 
     def _plan(self, n_samples: int, budget: Budget, laplace: bool) -> EvaluationPlan:
-        queries = self.queries(laplace)
-        mechanisms = (Laplace(1 / share) if laplace else Gaussian(share**-0.5) for share in self.shares)
-        releases = (Release(type(q), noise, q.clip_norm, q.size) for q, noise in zip(queries, mechanisms, strict=True))
-        schedule = Schedule(tuple((1, release) for release in releases))
-        budget = replace(budget, delta=0.0) if laplace else budget
-        return EvaluationPlan(
-            self,
-            self.reason,
-            schedule=schedule,
-            budget=budget,
-            n_samples=n_samples,
-            scale=calibrate(schedule, budget),
-            summation_error=summation_error(n_samples, False),
-            changes=tuple(query.l1_sensitivity(budget.adjacency) for query in queries) if laplace else (),
-        )
+        facts = {"kind": self, "reason": self.reason, "summation_error": summation_error(n_samples, False)}
+        return EvaluationPlan.of_queries(self.queries(laplace), self.shares, laplace, budget, n_samples=n_samples, **facts)
 
 
 def run_evaluation(
@@ -257,11 +225,6 @@ def budget_of(n_samples: int, epsilon: Any, delta: Any, adjacency: Any, *, pure:
     if budget.delta == 0 and not (pure and budget.unit == "record"):
         raise ValueError("delta=0: Gaussian noise has no pure guarantee; expected a positive delta, or None.")
     return budget
-
-
-def check_level(level: Any) -> None:
-    if not isinstance(level, Real) or isinstance(level, bool) or not 0.5 <= float(level) <= LARGEST_LEVEL:
-        raise ValueError(f"level={shown(level)}; expected a number from 0.5 to {LARGEST_LEVEL:.9f}.")
 
 
 def noise_of(noise: Any, unit: str) -> Any:

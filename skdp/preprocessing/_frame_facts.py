@@ -36,7 +36,7 @@ from skdp.preprocessing._schema import (
     read_json,
 )
 from skdp.privacy.data.column_cells import ColumnCells
-from skdp.privacy.data.persons import Persons
+from skdp.privacy.data.persons import Persons, shares_of
 from skdp.privacy.errors import TableWarning, warn
 
 # Names of ids, as tables have them: whole words, or the last word of a name.
@@ -159,15 +159,17 @@ class FrameFacts:
         columns = [READERS[text](X[name]) for name, text in self.are_text.items()]
         return np.column_stack(columns) if columns else np.empty((len(X), 0))
 
-    def rows(self, X: Any, targets: np.ndarray | None, persons: Persons | None = None) -> ColumnCells:
-        """Return the records as the oracle gets them, or the rows of persons; errors quote no data."""
+    def rows(
+        self, X: Any, targets: np.ndarray | None, persons: Persons | None = None, sample_weight: np.ndarray | None = None
+    ) -> ColumnCells:
+        """Return the records as the oracle gets them, with their weights, or the rows of persons; errors quote no data."""
         cells = quoting_no_data(X, lambda: list(self._kept(X)))
         n_rows = self.n_samples if persons is None else len(persons.numbers)
         if any(len(column) != n_rows for column in cells):
             raise ValueError(
                 "The shape of X has another number of records than its columns; expected a frame that does not change."
             )
-        weights = None if persons is None else persons.weights
+        weights = shares_of(sample_weight) if persons is None else persons.weights
         return ColumnCells(cells or np.empty((n_rows, 0)), targets, weights, self.n_samples)
 
     def _kept(self, X: Any) -> Iterator[np.ndarray]:

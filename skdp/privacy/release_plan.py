@@ -5,13 +5,13 @@ schedules under one budget, such as a fit in two stages or a search, has one cos
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon
-from skdp.privacy.accounting.noise_calibration import noise_multiplier, spent_epsilon
+from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier, spent_epsilon
 from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.budget import Budget, neighbours
 from skdp.privacy.ledger.entries import Spending
@@ -20,12 +20,14 @@ from skdp.privacy.noise.laplace import IntegerLaplace
 from skdp.privacy.noise.selection import GumbelNoise
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import Scores
+from skdp.privacy.queries import Query, Scores
 from skdp.privacy.report.statement import PrivacyReport, PrivacySpent, ReleaseLine, describe_releases
 from skdp.privacy.report.versions import versions
-from skdp.privacy.schedule import Curve, Laplace, Release, Schedule, Selection
+from skdp.privacy.schedule import Curve, Gaussian, Laplace, Release, Schedule, Selection
 
 __all__ = ["Cost", "ReleasePlan", "noise_stated"]
+
+Plan = TypeVar("Plan", bound="ReleasePlan")
 
 
 def noise_stated(parameters: Mapping[str, str], noise: NoiseSource) -> dict[str, str]:
@@ -125,6 +127,52 @@ class ReleasePlan:
     default_size: int = 1
     summation_error: float = 0.0
     changes: tuple[int, ...] = ()
+
+    @classmethod
+    def of_queries(
+        cls: type[Plan], queries: Sequence[Query], shares: Sequence[float], laplace: bool, budget: Budget, **facts: Any
+    ) -> Plan:
+        """Plan a release of each query, all with Laplace noise or all with Gaussian noise.
+
+        Parameters
+        ----------
+        queries : sequence of Query
+            A query of the type, the clip norm and the size of each release; with Laplace noise, of its ``l1_sensitivity``, too.
+        shares : sequence of float
+            Share of each release: in epsilon for Laplace noise, in the squared Gaussian-DP parameter for Gaussian noise.
+        laplace : bool
+            Whether the noise is Laplace. Then no delta is spent.
+        budget : Budget
+            What may be spent.
+        **facts : Any
+            Other fields of the plan.
+
+        Returns
+        -------
+        ReleasePlan
+            The plan.
+        """
+        mechanisms = (Laplace(1 / share) if laplace else Gaussian(share**-0.5) for share in shares)
+        releases = (Release(type(q), noise, q.clip_norm, q.size) for q, noise in zip(queries, mechanisms, strict=True))
+        schedule = Schedule(tuple((1, release) for release in releases))
+        budget = replace(budget, delta=0.0) if laplace else budget
+        changes = tuple(query.l1_sensitivity(budget.adjacency) for query in queries) if laplace else ()
+        return cls(schedule=schedule, budget=budget, scale=calibrate(schedule, budget), changes=changes, **facts)
+
+    @property
+    def laplace(self) -> bool:
+        """Whether the noise is Laplace (True) or Gaussian."""
+        return bool(self.changes)
+
+    @cached_property
+    def stds(self) -> list[float]:
+        """Standard deviation of the noise of each coordinate, by entry of the schedule."""
+        releases = [release for _, release in self.schedule.entries]
+        if not self.budget.private:
+            return [0.0] * len(releases)
+        if self.laplace:
+            return [self.integer_noise(release, change).std for release, change in zip(releases, self.changes, strict=True)]
+        return [noise_multiplier(line, self.scale, self.budget.adjacency) * float(line.clip_norm or 0) for line in releases]
 
     @cached_property
     def rounding_allowances(self) -> tuple[float, ...]:

@@ -99,5 +99,10 @@ class SomeRows:
         return SomeRows(self.weights[rows], self.n_persons)
 
 
+def shares_of(weights: np.ndarray | None) -> np.ndarray | None:
+    """Return the weights of the records in [0, 1], on the grid; whatever is given, none is outside, or is not a number."""
+    return None if weights is None else np.rint(np.clip(np.nan_to_num(weights), 0.0, 1.0) / GRAIN) * GRAIN
+
+
 def _of_grains(grains: np.ndarray, n_persons: int) -> SomeRows:
     return SomeRows(grains * GRAIN, n_persons)

@@ -21,7 +21,7 @@ from skdp.privacy.data.kernels import (
     part_of,
     weighted,
 )
-from skdp.privacy.data.persons import GRAIN, Persons, SomeRows
+from skdp.privacy.data.persons import Persons, SomeRows, shares_of
 from skdp.privacy.data.private_data import PrivateData, Sums
 from skdp.privacy.data.scored_records import places_on_grid
 from skdp.privacy.data.storage import (
@@ -124,7 +124,7 @@ class TrainingData(PrivateData):
         persons: Persons | SomeRows | None = None,
         exposure: np.ndarray | None = None,
     ) -> None:
-        self._exposure = _shares(exposure)
+        self._exposure = shares_of(exposure)
         self._amounts: np.ndarray | None = None  # targets before they were mapped
         self._keep, self._original = keep, True
         self._persons: Any = persons  # of SomeRows, only the weights are known
@@ -132,7 +132,7 @@ class TrainingData(PrivateData):
         self._blocks, self._y, self._groups = Storage(X, by_row, by_column, scaling, persons is not None), y, groups
         self._by_column = self._blocks.by_column or (by_column and not by_row)
         # Weight in [0, 1], 0 for a null record; None if all weigh 1
-        self._presence = _shares(sample_weight) if persons is None else persons.weights
+        self._presence = shares_of(sample_weight) if persons is None else persons.weights
         self._whole: TrainingData | None = None  # the table from which this sample was drawn
         self._view: tuple[np.ndarray, np.ndarray, TrainingData] | None = None
         self._last = LastSum()
@@ -834,8 +834,3 @@ class TrainingData(PrivateData):
 
     def _present(self, part: Part) -> np.ndarray | None:
         return part_of(self._presence, part)
-
-
-def _shares(weights: np.ndarray | None) -> np.ndarray | None:
-    """Return the weights of the records in [0, 1], on the grid; whatever is given, none is outside, or is not a number."""
-    return None if weights is None else np.rint(np.clip(np.nan_to_num(weights), 0.0, 1.0) / GRAIN) * GRAIN

@@ -4,6 +4,7 @@ from skdp.privacy.queries._base import ClassLoss, CountQuery, CurvedLoss, Loss, 
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
 from skdp.privacy.queries.block_gradient import *  # noqa: F403
 from skdp.privacy.queries.class_moments import *  # noqa: F403
+from skdp.privacy.queries.clipped_moments import *  # noqa: F403
 from skdp.privacy.queries.column_histograms import *  # noqa: F403
 from skdp.privacy.queries.difference import *  # noqa: F403
 from skdp.privacy.queries.error_sums import *  # noqa: F403
@@ -12,6 +13,7 @@ from skdp.privacy.queries.first_and_second_moment import *  # noqa: F403
 from skdp.privacy.queries.gradient import *  # noqa: F403
 from skdp.privacy.queries.haar_counts import *  # noqa: F403
 from skdp.privacy.queries.hat_sums import *  # noqa: F403
+from skdp.privacy.queries.joint_histogram import *  # noqa: F403
 from skdp.privacy.queries.label_counts import *  # noqa: F403
 from skdp.privacy.queries.leaf_sums import *  # noqa: F403
 from skdp.privacy.queries.length_histograms import *  # noqa: F403

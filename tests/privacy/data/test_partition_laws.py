@@ -21,6 +21,13 @@ from skdp.privacy.data.partition import Chunk, chunks_of
 from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.queries import NonNegativeQuery, SumQuery
 
+
+
+def halves(cells):
+    """Two bins, below 0 and from 0 on; missing cells are in none."""
+    return np.where(np.isnan(cells), 2, cells >= 0).astype(int)
+
+
 OF_CELLS = {  # asked of cells, and counted exactly; that of targets of rows, too
     queries.TargetHistogram: (queries.TargetHistogram(np.array([-0.25, 0.25])),),
     queries.ColumnHistograms: (
@@ -38,6 +45,11 @@ OF_CELLS = {  # asked of cells, and counted exactly; that of targets of rows, to
     queries.LimitedMoments: (queries.LimitedMoments((0, 3), np.array([[0.0, 9.0], [-1e3, 1e3]])),),
     queries.EvenMoments: (queries.EvenMoments((3,), np.array([[-2.0, 1.0]])),),
 }
+OF_CELLS |= {
+    queries.ClippedMoments: (queries.ClippedMoments(-1.0, 2.0), queries.ClippedMoments(0.0, 9.0, False, True, 3)),
+    queries.JointHistogram: (queries.JointHistogram((0, 3), (halves, halves), (2, 2)),),
+    queries.SingleCount: (queries.SingleCount((1,), (halves,), (1,), True),),
+}
 OF_SAMPLES = {queries.Difference}  # asked by solvers of samples alone
 OF_SCORES = {
     queries.ScoreCounts,
@@ -47,7 +59,7 @@ OF_SCORES = {
     queries.MomentSums,
 }  # evaluations have their records in memory
 # Tables in partitions have no sample weights and no exposures.
-IN_MEMORY = {queries.TotalWeight, queries.ExposedHistogram, queries.ExposedLinkSums}
+IN_MEMORY = {queries.WeightedMoments, queries.TotalWeight, queries.ExposedHistogram, queries.ExposedLinkSums}
 STORAGES = {"dense": np.asarray, "float32": np.float32, "csr": sparse.csr_array}
 NULL = np.array([0, 3, BLOCK - 1, BLOCK, 2 * BLOCK + 99])
 

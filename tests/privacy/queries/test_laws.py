@@ -37,6 +37,7 @@ from skdp.privacy.queries import (
     Bread,
     ClassCounts,
     ClassMoments,
+    ClippedMoments,
     ColumnHistograms,
     CoordinateScores,
     Curvature,
@@ -56,6 +57,7 @@ from skdp.privacy.queries import (
     HaarCounts,
     HatSums,
     JointGradient,
+    JointHistogram,
     JointMoments,
     LabelSum,
     LeafSums,
@@ -81,6 +83,7 @@ from skdp.privacy.queries import (
     ScoreTree,
     SecondMoment,
     ShortenedGradient,
+    SingleCount,
     SlopeDerivatives,
     SmallestEigenvalue,
     Standardization,
@@ -92,6 +95,7 @@ from skdp.privacy.queries import (
     TreeWeight,
     Vertex,
     Vertices,
+    WeightedMoments,
     Whitening,
     half_vector,
 )
@@ -176,6 +180,26 @@ class Cells:
             (np.array([0.3, 0.3, 0.55, 3.0]), 0.25),
             (np.array([7.0, -0.5, 0.51, 200.0]), -0.25),
         ]
+
+
+def of_cell(q, cells, y):
+    """What a cell adds: its place between the bounds, how far from them it is, and whether it is missing, or is not."""
+    cell, unit_, weighted = cells[q.column], 2**22, isinstance(q, WeightedMoments)
+    if not math.isfinite(cell):
+        return [0, *[0] * q.spread, *[0 if weighted else unit_] * q.missing]
+    t = round((min(max(cell, q.low), q.high) - (q.low + q.high) / 2) / (q.high - q.low) * 2 * unit_)
+    return [t, *[(unit_**2 - t**2) // (2 * unit_)] * q.spread, *[unit_ if weighted else 0] * q.missing]
+
+
+def sign_of(cells):
+    """Three bins; missing cells are in none."""
+    return np.where(np.isnan(cells), 3, np.sign(np.nan_to_num(cells)) + 1).astype(int)
+
+
+def in_grid(q, cells, y):
+    places = [int(bins(np.where(np.isinf(cells[[c]]), np.nan, cells[[c]]))[0]) for c, bins in zip(q.columns, q.bins, strict=True)]
+    inside = all(place < size for place, size in zip(places, q.sizes, strict=True))
+    return q.unit * unit(np.ravel_multi_index(places, q.sizes) if inside else q.size, q.size + 1)[:-1]
 
 
 @dataclass(frozen=True)
@@ -750,6 +774,11 @@ CASES += [
         lambda q, x, y, w: [*unit(np.searchsorted(q.edges, y, side="right"), 5), np.clip(np.nan_to_num(w), 0, 1)],
     ),
 ]
+for query in (ClippedMoments(-1.0, 3.0), ClippedMoments(-1.0, 3.0, False, False, 3), WeightedMoments(-1.0, 3.0)):
+    CASES += [Case(query, Cells(), of_cell)]
+for query in (JointHistogram((0, 3), (sign_of, sign_of), (3, 3)), JointHistogram((0,), (sign_of,), (3,), True)):
+    CASES += [Case(query, Cells(), in_grid)]
+CASES += [Case(SingleCount((0,), (lambda cells: np.isnan(cells).astype(int),), (1,)), Cells(), in_grid)]
 for loss in (Logistic(), Multinomial(3)):
     CASES += [
         Case(

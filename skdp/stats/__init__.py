@@ -1,0 +1,7 @@
+"""Look at a table before it is modelled: statistics with noise and with intervals, each with a privacy budget of its own."""
+
+from skdp.stats._counts import count
+from skdp.stats._numbers import mean
+from skdp.stats._statistic import Statistic
+
+__all__ = ["Statistic", "count", "mean"]

@@ -1,0 +1,199 @@
+"""Read a column, a frame or a table in partitions for statistics, by public rules and before anything is charged."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from skdp._data_validation import Partitions, read_weights
+from skdp._persons import taken_persons, without_number
+from skdp._table_types import as_table, is_dask, is_lazy
+from skdp._validation import check_number, shown
+from skdp.preprocessing._cells import is_number
+from skdp.preprocessing._frame_facts import FrameFacts
+from skdp.privacy.data.private_data import PrivateData
+
+NAME = "x"  # of a column that has none
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Stand for a data frame of columns in memory, such as arrays.
+
+    Parameters
+    ----------
+    columns : dict
+        The columns by name.
+    """
+
+    columns: Mapping[str, Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of records and of columns."""
+        return len(next(iter(self.columns.values()))), len(self.columns)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, names: Any) -> Any:
+        return Columns({name: self.columns[name] for name in names}) if isinstance(names, list) else self.columns[names]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Hold the cells for the oracle, and what is public about them.
+
+    Parameters
+    ----------
+    facts : FrameFacts
+        Names, types and the public number of records, or of persons.
+    rows : PrivateData
+        The cells, in the order of ``facts.are_text``; a column of which each cell is a number or text takes two.
+    unit : {"record", "person"}
+        What is protected.
+    complete : frozenset of str
+        Columns in which no cell can be missing, by their types.
+    max_sample_weight : float or None
+        Public bound of the weights, over which they are; None if all records count as 1.
+    partitions : Partitions or None
+        Where the cells are; None in memory.
+    """
+
+    facts: FrameFacts
+    rows: PrivateData
+    unit: str
+    complete: frozenset[str]
+    max_sample_weight: float | None = None
+    partitions: Partitions | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Public number of records, or of persons."""
+        return self.facts.n_samples
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns that are read."""
+        return tuple(self.facts.are_text)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether a record may count as less than 1, so that no total is public but that of persons."""
+        return self.max_sample_weight is not None
+
+
+@contextmanager
+def reading(
+    x: Any,
+    columns: tuple[str, ...] | None = None,
+    *,
+    kind: str | None = "number",
+    described: Any = None,
+    persons: Any = None,
+    sample_weight: Any = None,
+    max_sample_weight: float | None = None,
+) -> Iterator[Reading]:
+    """Read cells, and hold them until the context is left.
+
+    Parameters
+    ----------
+    x : array-like, Series, DataFrame, or table in partitions
+        A column, or a table of which ``columns`` are read.
+    columns : tuple of str or None, default=None
+        Columns to read; None for all, of which an array has one.
+    kind : {"number", "category"} or None, default="number"
+        How the columns are read; None for by their types, and as ``described``.
+    described : dict or None, default=None
+        A schema as `FrameFacts` takes it, if ``kind`` is None.
+    persons : array-like, str or None, default=None
+        Whose each row is.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Weight of each record.
+    max_sample_weight : float or None, default=None
+        Their public bound.
+
+    Yields
+    ------
+    Reading
+        The cells.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what cannot be read. Messages quote no data.
+    """
+    x, columns = _as_frame(x, columns)
+    x, group = taken_persons("record" if persons is None else "person", None, x, None, persons)
+    unit = "record" if group is None else "person"
+    _check_weights(sample_weight, max_sample_weight, x, unit)
+    with without_number(len(group.numbers) if hasattr(group, "numbers") else None):
+        facts, complete = _facts(x, columns, kind, described)
+        if is_lazy(x):
+            from skdp.data._cells import CellReader, loaded_cells
+
+            with loaded_cells(x, None, CellReader(facts), False, persons=group) as cells:
+                facts = replace(facts, n_samples=cells.rows.n_samples)
+                yield Reading(facts, cells.rows, unit, complete, partitions=cells.partitions)
+            return
+        presence = None
+        if sample_weight is not None:
+            presence = read_weights("sample_weight", sample_weight, float(max_sample_weight or 1), facts.n_samples)
+        if group is not None:
+            facts = replace(facts, n_samples=group.n_persons)
+        rows = facts.rows(x, None, group, presence)
+    del x, group, presence
+    yield Reading(facts, rows, unit, complete, max_sample_weight)
+
+
+def _as_frame(x: Any, columns: tuple[str, ...] | None) -> tuple[Any, tuple[str, ...] | None]:
+    """Return a table with named columns, and the columns to read."""
+    if hasattr(x, "to_frame"):  # a Series of pandas, polars or Dask
+        name = x.name if isinstance(x.name, str) and x.name else NAME
+        x, columns = x.to_frame(name) if hasattr(x, "index") or is_dask(x) else x.alias(name).to_frame(), (name,)
+    elif not hasattr(x, "columns") and not is_lazy(x) and not hasattr(x, "__dataframe__"):
+        values = as_table(x) if hasattr(x, "shape") else np.asarray(x)
+        if columns is not None:
+            raise ValueError(f"column={shown(columns[0])} of an array, which has no names; expected None, or a data frame.")
+        if getattr(values, "ndim", 0) != 1 or not hasattr(values, "dtype"):
+            raise ValueError("x is no vector; expected one number per record, or a table with the name of its column.")
+        x, columns = Columns({NAME: values}), (NAME,)
+    return (x if isinstance(x, Columns) else as_table(x)), columns
+
+
+def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described: Any) -> tuple[FrameFacts, frozenset[str]]:
+    """Return what is public, and the columns in which no cell can be missing, by their types."""
+    from skdp.data._cells import typed_columns  # which imports the readers of frames
+
+    frame = typed_columns(x) if is_lazy(x) else x
+    if kind is not None:
+        names = list(getattr(frame, "columns", ()))
+        for name in columns or ():
+            if name not in names:
+                raise ValueError(f"column={shown(name)} is no column of x; expected the name of one.")
+        asked = names if columns is None else columns
+        if kind == "number":
+            for name in asked:
+                if not is_number(frame[name].dtype):
+                    raise TypeError(
+                        f"The column {name!r} has the type {frame[name].dtype}, which is none of numbers; expected numbers, such as "
+                        "from x.astype(float)."
+                    )
+        described = {name: kind if name in asked else "ignore" for name in names}
+    facts = FrameFacts.of(frame, described)
+    types = {name: frame[name].dtype for name in facts.are_text}
+    return facts, frozenset(name for name, dtype in types.items() if isinstance(dtype, np.dtype) and dtype.kind in "biu")
+
+
+def _check_weights(weights: Any, largest: Any, x: Any, unit: str) -> None:
+    if weights is None and largest is None:
+        return
+    if weights is None or largest is None:
+        raise ValueError("sample_weight and max_sample_weight belong together; expected both, or neither.")
+    check_number("max_sample_weight", largest, above=0)
+    if unit == "person":
+        raise ValueError("sample_weight with persons, whose rows have the weights of their persons; expected one of the two.")
+    if is_lazy(x):
+        raise ValueError("sample_weight with a table in partitions, which does not have it; expected a table in memory.")

@@ -1,0 +1,77 @@
+"""All functions of `skdp.stats` alike: tables of all kinds, persons, weights, ledgers, errors before the charge, replay."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import skdp
+from skdp import stats
+from skdp.testing import reproducible_noise
+
+N = 600
+FRAME = pd.DataFrame({"age": np.random.default_rng(0).integers(17, 90, N).astype(float), "who": np.arange(N) // 3})
+FRAME.loc[::7, "age"] = np.nan
+FUNCTIONS = {  # name: how it is called on a table with the columns "age" and "who", of which "age" has missing cells
+    "mean": lambda x, **given: stats.mean(x, epsilon=1.0, bounds=(0, 100), **{"column": "age", **given}),
+    "count": lambda x, **given: stats.count(x, epsilon=1.0, **{"column": "age", **given}),
+}
+every_function = pytest.mark.parametrize("call", FUNCTIONS.values(), ids=FUNCTIONS)
+
+
+def numbers(found):
+    """All numbers of a result."""
+    return np.ravel(found.value).tolist()
+
+
+def with_seed(call, *args, **given):
+    with reproducible_noise(0):
+        return numbers(call(*args, **given))
+
+
+def test_every_function_is_in_the_table():
+    assert {name for name in stats.__all__ if name.islower()} == {*FUNCTIONS}
+
+
+@every_function
+def test_tables_of_all_kinds_give_the_same_bits(call):
+    polars, dask = pytest.importorskip("polars"), pytest.importorskip("dask.dataframe")
+    expected = with_seed(call, FRAME)
+    assert with_seed(call, polars.from_pandas(FRAME)) == expected
+    assert with_seed(call, dask.from_pandas(FRAME, npartitions=3)) == expected
+
+
+@every_function
+def test_persons_and_their_partitions(call):
+    dask = pytest.importorskip("dask.dataframe")
+    found = with_seed(call, FRAME, persons="who")
+    assert found == with_seed(call, dask.from_pandas(FRAME, npartitions=3), persons="who")
+    assert found != with_seed(call, FRAME)
+
+
+@every_function
+def test_weights_of_one_change_no_value_but_noise(call):
+    weighted = with_seed(call, FRAME, sample_weight=np.full(N, 2.0), max_sample_weight=4.0)
+    assert np.isfinite(weighted).all()
+    with pytest.raises(ValueError, match="max_sample_weight"):
+        call(FRAME, sample_weight=np.ones(N))
+
+
+@every_function
+@pytest.mark.parametrize(
+    "wrong",
+    [{"confidence": 2.0}, {"adjacency": "add"}, {"column": "nobody"}, {"persons": np.arange(5)}, {"column": "text"}],
+    ids=str,
+)
+def test_errors_come_before_the_charge(call, wrong):
+    ledger = skdp.PrivacyLedger(epsilon=10.0, delta=1e-5)
+    with ledger, pytest.raises((TypeError, ValueError)):
+        call(FRAME.assign(text="a"), **wrong)
+    assert not len(ledger.entries)
+
+
+@every_function
+def test_each_call_is_charged_once(call):
+    ledger = skdp.PrivacyLedger(epsilon=10.0, delta=1e-5)
+    with ledger:
+        found = call(FRAME)
+    assert len(ledger.entries) == 1 and found.privacy_spent.epsilon <= 1.0
