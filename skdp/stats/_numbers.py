@@ -39,7 +39,7 @@ def mean(
         query = (WeightedMoments if table.weighted else ClippedMoments)(low, high)
         statement = Statement("mean", "sums", "the only one", as_text({"bounds": (low, high), "column": column}))
         plan = StatisticsPlan.of_queries([query], [1.0], True, budget, n_samples=table.n_samples, statement=statement)
-        (total, spread, counted), report = plan.run(table, lambda ask: ask(query) / UNIT, random_state)
+        (total, _, counted), report = plan.run(table, lambda ask: ask(query) / UNIT, random_state)
         n, half, noise = table.n_samples, (high - low) / 2, plan.stds[0] / UNIT
         value = total / max(counted if table.weighted else n - counted, 1)
         std = half * noise / n

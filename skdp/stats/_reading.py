@@ -178,8 +178,8 @@ def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described:
             for name in asked:
                 if not is_number(frame[name].dtype):
                     raise TypeError(
-                        f"The column {name!r} has the type {frame[name].dtype}, which is none of numbers; expected numbers, such as "
-                        "from x.astype(float)."
+                        f"The column {name!r} has the type {frame[name].dtype}, which is none of numbers; expected numbers, such "
+                        "as from x.astype(float)."
                     )
         described = {name: kind if name in asked else "ignore" for name in names}
     facts = FrameFacts.of(frame, described)

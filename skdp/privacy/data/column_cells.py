@@ -8,9 +8,6 @@ import numpy as np
 
 from skdp.privacy.data.persons import GRAIN
 from skdp.privacy.data.private_data import PrivateData
-from skdp.privacy.data.summation import LONGEST
-
-GRAIN_BITS = 22  # of 1 / GRAIN
 
 
 class ColumnCells(PrivateData):
@@ -93,7 +90,7 @@ class ColumnCells(PrivateData):
         column : int
             Number of the column.
         integers : callable
-            Maps cells to k integers each, of shape (k, n_samples), whose absolute values are at most 2**20.
+            Maps cells to k integers each, of shape (k, n_samples), whose absolute values are at most 2**22.
 
         Returns
         -------
@@ -120,42 +117,8 @@ class ColumnCells(PrivateData):
         """Return the number of records in each bin, as `TrainingData.histogram` does; ``bins`` reads the targets."""
         return self._counts(bins(self), size)
 
-    def integer_sums(self, columns: tuple[int, ...], terms: Callable[..., np.ndarray]) -> np.ndarray:
-        """Return the exact sums of integers of the records, times their weights.
-
-        Parameters
-        ----------
-        columns : tuple of int
-            Numbers of the columns that are read.
-        terms : callable
-            Maps arrays of cells, one per column, to integers of each record, at most 2**23 in absolute value, of shape
-            (k, n_samples).
-
-        Returns
-        -------
-        ndarray of int64 of shape (2 * k,)
-            Whole numbers, then what is left over, in multiples of 2**-22. `whole_sums` joins them.
-        """
-        whole, rest = 0, 0
-        for start in range(0, max(self._n_rows, 1), LONGEST):  # 2**17 times 2**23 times 2**22 is below 2**63
-            part = slice(start, start + LONGEST)
-            integers = terms(*(finite_cells(self._columns[column][part]) for column in columns))
-            if self._presence is None:
-                whole = whole + integers.sum(axis=1)
-                rest = rest + np.zeros_like(whole)
-            else:
-                sums = integers @ np.rint(self._presence[part] / GRAIN).astype(np.int64)
-                whole, rest = whole + (sums >> GRAIN_BITS), rest + (sums & (2**GRAIN_BITS - 1))
-        return np.concatenate([whole, rest])
-
     def _counts(self, places: np.ndarray, size: int) -> np.ndarray:
         return np.bincount(places, weights=self._presence, minlength=size + 1)[:size].astype(np.float64)
-
-
-def whole_sums(total: np.ndarray) -> np.ndarray:
-    """Return the sums of `ColumnCells.integer_sums`, rounded down to integers, in float64."""
-    whole, rest = np.split(total, 2)
-    return (whole + (rest >> GRAIN_BITS)).astype(np.float64)
 
 
 def finite_cells(numbers: np.ndarray) -> np.ndarray:

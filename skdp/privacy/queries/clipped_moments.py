@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.column_cells import ColumnCells, whole_sums
+from skdp.privacy.data.column_cells import ColumnCells
 from skdp.privacy.queries._base import SumQuery
 
 __all__ = ["ClippedMoments", "WeightedMoments"]
@@ -68,11 +68,11 @@ class ClippedMoments(SumQuery):
 
     def partial(self, rows: ColumnCells) -> np.ndarray:
         """Return the un-noised sums, whole and the rest."""
-        return rows.integer_sums((self.column,), self._terms)
+        return rows.integer_sums(self.column, self._terms)
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the un-noised sums, as integers."""
-        return whole_sums(total)
+        return total[::2] + np.floor(total[1::2])
 
     def _terms(self, cells: np.ndarray) -> np.ndarray:
         present = ~np.isnan(cells)

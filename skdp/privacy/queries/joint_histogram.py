@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.column_cells import GRAIN_BITS, ColumnCells
+from skdp.privacy.data.column_cells import ColumnCells
+from skdp.privacy.data.persons import GRAIN
 from skdp.privacy.queries._base import NonNegativeQuery
 
 __all__ = ["JointHistogram", "SingleCount"]
@@ -38,7 +39,7 @@ class JointHistogram(NonNegativeQuery):
     @property
     def unit(self) -> int:
         """What a record of weight 1 adds."""
-        return 2**GRAIN_BITS if self.weighted else 1
+        return round(1 / GRAIN) if self.weighted else 1
 
     @property
     def clip_norm(self) -> float:

@@ -22,7 +22,6 @@ from skdp.privacy.data.summation import BLOCK
 from skdp.privacy.queries import NonNegativeQuery, SumQuery
 
 
-
 def halves(cells):
     """Two bins, below 0 and from 0 on; missing cells are in none."""
     return np.where(np.isnan(cells), 2, cells >= 0).astype(int)
