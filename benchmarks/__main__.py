@@ -8,6 +8,7 @@ gradients, ``inference`` measures the coverage of confidence intervals, ``refits
 columns that are learned with public schemas, ``boosting`` compares boosted models with additive ones, ``resources`` measures time
 and memory, ``scale`` measures tables in partitions,
 ``classes`` measures probabilities of several classes, ``counts`` compares links of regressors on counts and amounts,
+``text`` compares naive Bayes with logistic regression on sparse rows,
 ``search`` compares private searches with the untuned default and the best candidate, ``metrics`` measures the intervals of
 private evaluations,
 ``audit`` attacks the guarantee, and each of ``PAPERS`` repeats the experiment of a paper.
@@ -37,6 +38,7 @@ from benchmarks import (
     resources,
     scale,
     search,
+    text,
 )
 from benchmarks.frames import FRAMES
 from benchmarks.merge import Unlike, merge
@@ -89,6 +91,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_boosting,
         add_counts,
         add_classes,
+        add_text,
         add_search,
         add_metrics,
     )
@@ -214,6 +217,15 @@ def start_inference(given: argparse.Namespace) -> None:
     sizes = {"n": given.n_samples, "columns": given.columns, "epsilons": given.epsilons}
     sizes |= {"adjacency": given.adjacency, "seed": given.seed}
     inference.measure(given.families, given.designs, sizes, given.repeats, given.robust, given.jobs, given.out)
+
+
+def add_text(commands: Any) -> None:
+    """Command that measures naive Bayes on sparse rows."""
+    command = commands.add_parser("text", help="naive Bayes and logistic regression on sparse rows; writes text.json and .md")
+    command.add_argument("--tables", type=names(text.TABLES), default="all", help="default: all")
+    command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=lambda given: text.compare(given.tables, given.repeats, given.out))
 
 
 def add_search(commands: Any) -> None:

@@ -4,6 +4,7 @@ from skdp.privacy.queries._base import ClassLoss, CountQuery, CurvedLoss, Loss, 
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
 from skdp.privacy.queries.block_gradient import *  # noqa: F403
 from skdp.privacy.queries.class_moments import *  # noqa: F403
+from skdp.privacy.queries.class_sums import *  # noqa: F403
 from skdp.privacy.queries.clipped_moments import *  # noqa: F403
 from skdp.privacy.queries.column_histograms import *  # noqa: F403
 from skdp.privacy.queries.difference import *  # noqa: F403

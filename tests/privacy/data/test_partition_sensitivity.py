@@ -10,6 +10,7 @@ from scipy import sparse
 from skdp.losses import Logistic
 from skdp.privacy.queries import (
     ClassMoments,
+    ClassSums,
     FeatureTargetSums,
     Gradient,
     JointMoments,
@@ -36,6 +37,7 @@ QUERIES = {
     ),
     "moments": (Moments(R, D), LABELS),
     "class moments": (ClassMoments(Standardization(CENTRE, np.full(D, 4.0), True, R)), LABELS),
+    "class sums": (ClassSums(R, D, 2), LABELS),
     "second moment": (SecondMoment(Standardization(CENTRE, np.full(D, 4.0), True, R)), LABELS),
     "joint moments": (JointMoments(R, D), NUMBERS),
     "target sum": (TargetSum(), NUMBERS),

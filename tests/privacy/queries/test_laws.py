@@ -37,6 +37,7 @@ from skdp.privacy.queries import (
     Bread,
     ClassCounts,
     ClassMoments,
+    ClassSums,
     ClippedMoments,
     ColumnHistograms,
     CoordinateScores,
@@ -351,6 +352,11 @@ def first_and_second(q, x, y):
     return np.array([*(0.35 * v), *square(v)])
 
 
+def sums_of_classes(q, x, y):
+    c = unit(y, q.n_classes)
+    return np.append(q.count_weight * c, np.outer(c, np.maximum(row(x), 0) / R))
+
+
 def shortened(q, x, y):
     z = np.append(std(x, q.geometry), 1.0)
     weight = min(1.0, q.clip_norm / (q.loss.lipschitz * q.largest_weight * np.linalg.norm(z))) ** q.power
@@ -613,6 +619,8 @@ CASES = [
     Case(ClassMoments(G), CLASSES, of_classes),
     Case(FirstMoment(G), CLASSES, lambda q, x, y: short(std(x, q.geometry), 1.0)),
     Case(FirstAndSecondMoment(G), CLASSES, first_and_second),
+    Case(ClassSums(R, D, 2), CLASSES, sums_of_classes),
+    Case(ClassSums(R, D, 3), Rows(3, constant=0.0), sums_of_classes),
     Case(
         JointMoments(*JOINT), NUMBERS, lambda q, x, y: [*square(ext(x)), *math.sqrt(2) * q.row_norm * ext(x) * np.clip(y, -1, 1)]
     ),
