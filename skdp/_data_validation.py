@@ -344,6 +344,18 @@ class RecordReader(ABC):
 
 
 @dataclass(frozen=True)
+class NoTargetReader(RecordReader):
+    """Read a table without targets: a table that names some has them in vain."""
+
+    def _given(self, y: Any, X: Any, needed: bool) -> Any:
+        return ()
+
+    def _read_target(self, y: Any, X: Any) -> tuple[np.ndarray, None]:
+        """Return zeros of one byte."""
+        return np.zeros(len_of(X), dtype=np.int8), None
+
+
+@dataclass(frozen=True)
 class LabelReader(RecordReader):
     """Read labels.
 

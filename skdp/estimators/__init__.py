@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from skdp.estimators._logistic import DPLogisticRegression as DPLogisticRegression
     from skdp.estimators._minimax import DPMinimax as DPMinimax
     from skdp.estimators._naive_bayes import DPMultinomialNB as DPMultinomialNB
+    from skdp.estimators._pca import DPPCA as DPPCA
     from skdp.estimators._quantile import DPQuantileRegressor as DPQuantileRegressor
     from skdp.estimators._regression import DPLinearRegression as DPLinearRegression
     from skdp.estimators._robust import DPRobustRegressor as DPRobustRegressor

@@ -21,7 +21,7 @@ def read_partitions(task: Any, X: Any, y: Any, persons: SomeRows | None = None) 
     """Check a training table in partitions, in one pass over the data; learn only what is public about it."""
     client = current_client() if is_dask(X) else None
     if is_dask(X):
-        X = table_of(X, y, persons)
+        X = table_of(X, y if task.takes_y else X, persons)
     elif y is not None:
         raise TypeError(
             "y is given beside a table in partitions, which names its own target; expected fit(table) of the estimator or of a "

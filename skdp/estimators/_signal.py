@@ -112,7 +112,8 @@ def warn_of_low_signal(task: Any, facts: Facts, plan: Plan, level: LevelOfFit | 
             warn(left_out, LowSignalWarning)
         return
     problem, enough = plan.problem, needed(task, facts, plan, level)
-    what, fewer = "may be a constant", "; fewer features or a smaller data_norm help, too"
+    shorter = " or a smaller data_norm help" if "data_norm" in task.bounding else " help"
+    what, fewer = task.drowned, f"; fewer features{shorter}, too"
     if problem.faintness >= 1:
         what, fewer = "is the mean of y alone, the same prediction for all records", ""
     intervals = f". Intervals: {outlook}" if (outlook := plan.solver.outlook(problem)[1]) else ""

@@ -118,7 +118,9 @@ class Task(ABC):
     bounding: ClassVar[tuple[str, ...]] = ("schema", "feature_bounds", "data_norm")  # each tells where the entries of X lie
     outside: ClassVar[str] = "rows that are longer than these allow to be cut"  # what is assumed of other records
     learns_by_default: ClassVar[bool] = True  # whether columns are learned if X is a data frame of which nothing is stated
+    drowned: ClassVar[str] = "may be a constant"  # what a model is that noise drowns
     warns_of_noise: ClassVar[bool] = True  # whether a fit says what would be enough to stand out from the noise
+    takes_y: ClassVar[bool] = True  # whether a table has targets, which the fit reads
     takes_groups: ClassVar[bool] = False  # whether the records of a table in partitions are in public groups
     takes_several: ClassVar[bool] = False  # whether y may have a column for each of several targets
 
@@ -426,7 +428,7 @@ class Task(ABC):
     def planned_classes(self, n_classes: int | None) -> tuple[np.ndarray | None, dict[str, Any]]:
         """Return the classes for a plan, and what the report says about them."""
         if n_classes is not None:
-            raise TypeError(f"n_classes={shown(n_classes)}; expected None: {self.kind} predicts numbers.")
+            raise TypeError(f"n_classes={shown(n_classes)}; expected None: {self.kind} has no classes.")
         return None, {}
 
     def contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterable[str]:

@@ -455,7 +455,8 @@ class LearningInPartitions:
                 "inputs of fit but persons; expected a full schema, or none of these."
             )
         usual = self._planned(replace(self.facts, n_samples=self.facts.n_samples if self.known else USUAL[0]), kept)
-        reader = CellReader(self.facts, usual.target_reader.check_target, usual.described)
+        check_target = usual.target_reader.check_target if task.takes_y else None
+        reader = CellReader(self.facts, check_target, usual.described)
         stated = getattr(usual.target_reader, "classes", None) is not None
         with loaded_cells(X, y, reader, usual.plan.target, stated, *inputs.get("persons", ())) as cells:
             learning = self._planned(replace(self.facts, n_samples=cells.rows.n_samples), kept)

@@ -35,6 +35,7 @@ NEEDS = {
     "saddle": "a saddle problem, such as that of DPAUCMaximizer",
     "inference": "two classes and the logistic loss, or a number to predict and the squared loss, without class weights",
     "pointwise": "a mean of losses of single records, which no saddle problem and no ranking is",
+    "unlabelled": "a table without targets, such as that of DPPCA",
     "ranking": "two classes to rank, as for the area under the ROC curve",
 }
 

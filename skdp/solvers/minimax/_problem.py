@@ -13,12 +13,12 @@ from skdp.solvers._base import Ask, Problem
 
 @dataclass(frozen=True)
 class NoLoss:
-    """Placeholder for the pointwise loss of an objective that is a saddle problem.
+    """Placeholder for the pointwise loss of an objective without one, such as a saddle problem.
 
     Parameters
     ----------
     name : str
-        Name of the saddle problem.
+        Name of the objective.
     """
 
     name: str
@@ -30,12 +30,12 @@ class NoLoss:
     bounded: bool = False
 
     def value(self, raw: np.ndarray, targets: np.ndarray) -> NoReturn:
-        """Raise TypeError: a saddle problem has no loss of a raw prediction."""
-        raise TypeError(f"The saddle problem {self.name!r} has no pointwise loss.")
+        """Raise TypeError: there is no loss of a raw prediction."""
+        raise TypeError(f"The objective {self.name!r} has no pointwise loss.")
 
     def derivative(self, raw: np.ndarray, targets: np.ndarray) -> NoReturn:
-        """Raise TypeError: a saddle problem has no loss of a raw prediction."""
-        raise TypeError(f"The saddle problem {self.name!r} has no pointwise loss.")
+        """Raise TypeError: there is no loss of a raw prediction."""
+        raise TypeError(f"The objective {self.name!r} has no pointwise loss.")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,213 @@
+"""Find principal components from one private release of the first and second moments of clipped rows."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from skdp._extra_facts import ExtraFacts
+from skdp.privacy.queries import DistanceHistogram, FirstAndSecondMoment, FirstMoment
+from skdp.privacy.queries.first_and_second_moment import MEAN_WEIGHT
+from skdp.privacy.schedule import Schedule
+from skdp.solvers._base import Ask, SolverResult
+from skdp.solvers._standardization import james_stein, mean_noise
+from skdp.solvers._unlabelled import UnlabelledProblem, UnlabelledSolver
+from skdp.solvers.adaptive._shrinkage import half_edge, noisy_quantile
+from skdp.solvers.adaptive._whitening import ranges, releases
+
+# Largest number of features: matrices with its square are released. A choice; it is that of "whitened_gd".
+MOST_FEATURES = 1024
+# Shares of the squared Gaussian-DP parameter for the centre and for the lengths of rows; choices.
+OF_CENTRE, OF_RADIUS = 0.15, 0.05
+# Noise of the centre, per feature and over half the width of its bounds, above which there is no such release. A choice.
+HIDDEN = 0.5
+N_RANGES = 20  # of lengths, which grow by the root of 2; a choice
+# Level of the quantile of the lengths to which rows are clipped, by the largest eigenvalue of the noise over the squared radius:
+# the first whose least edge is exceeded. Set on adult, bank, california, mammography, covertype, spambase, madelon and mnist10k.
+LEVELS = ((0.015, 0.75), (0.005, 0.9), (0.0, 0.98))
+LARGEST_RADIUS = 1.5  # over the reach; a choice
+# Share of the variance that the first component has in many tables, by which plans warn. A choice.
+USUAL = 0.3
+# Least eigenvalue over half the edge of the noise, from which a component stands out: the edge is 2, and what a table of so few
+# features adds to it is small. A choice.
+ABOVE = 2.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Components(ExtraFacts):
+    """Hold released components, in the coordinates of z.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_features, n_features)
+        Orthonormal directions, one per row, by decreasing variance.
+    variances : ndarray of shape (n_features,)
+        Variances of clipped rows along them, without what noise adds.
+    total : float
+        Total variance of the clipped rows.
+    spread : ndarray of shape (n_features,)
+        Standard deviations of the variances.
+    n_found : int
+        Number of components that stand out from the noise.
+    edge : float
+        Largest eigenvalue of the noise.
+    radius : float
+        Length to which rows are clipped.
+    longer : float
+        Share of the rows that are longer.
+    """
+
+    vectors: np.ndarray
+    variances: np.ndarray
+    total: float
+    spread: np.ndarray
+    n_found: int
+    edge: float
+    radius: float
+    longer: float
+
+
+class PrincipalComponents(UnlabelledSolver):
+    r"""Principal components of rows that are clipped around a released centre.
+
+    1. The mean of the rows, shrunk towards the middle of the bounds, is the centre. Where noise would hide it, there is none.
+    2. A histogram of the distances from it gives the radius to which rows are clipped.
+    3. One release has the first and second moments of the clipped rows v. The covariance is that around the released mean of v,
+       so that a centre that is wrong does not become a component.
+
+    A formula for the spectrum of random matrices takes the noise off the eigenvalues [1]_.
+
+    Notes
+    -----
+    **Privacy.** Two or three Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the
+    budget. Centre and radius come from earlier releases. Which releases there are, and the level of the radius, follow from
+    public facts.
+
+    References
+    ----------
+    .. [1] F. Benaych-Georges, R. R. Nadakuditi, "The eigenvalues and eigenvectors of finite, low rank perturbations of large
+       random matrices", Advances in Mathematics 227 (2011), Theorem 2.1: what noise does to large eigenvalues.
+    """
+
+    name = "components"
+    title = "principal components from one release of the moments of clipped rows"
+
+    def schedule(self, problem: Any) -> Schedule:
+        """Return the centre, the lengths, and the moments; raises for too many features."""
+        d = problem.n_features
+        if d > MOST_FEATURES:
+            raise ValueError(f"X has {d} features, whose products are released; expected at most {MOST_FEATURES}.")
+        of_centre, of_radius, of_moments = self._shares(problem)
+        moments = FirstAndSecondMoment(problem.public_geometry)
+        kinds = [
+            (1, of_centre, FirstMoment, FirstMoment.clip_norm, d),
+            (1, of_radius, DistanceHistogram, 1.0, N_RANGES),
+            (1, of_moments, FirstAndSecondMoment, moments.clip_norm, moments.size),
+        ]
+        return Schedule(releases(kinds))
+
+    def solve(self, problem: Any, ask: Ask, rng: np.random.Generator) -> SolverResult:
+        """Make the releases, and return the mean of the rows with the components; ``rng`` is not used."""
+        of_centre, _, of_moments = self._shares(problem)
+        centre = self._centre(problem, ask, of_centre) if of_centre else np.zeros(problem.n_features)
+        radius, longer = self._radius(problem, ask, centre)
+        moments = FirstAndSecondMoment(problem.geometry(centre, radius))
+        noise = mean_noise(problem, moments, of_moments)
+        released = ReleasedComponents(*moments.parts(ask(moments) / problem.n_samples), noise, problem.n_samples)
+        components = released.components(radius, longer)
+        return SolverResult((centre + radius * released.mean)[:, None], None, extra=components)
+
+    def noise_level(self, problem: Any) -> float:
+        """Return the least share of the variance that a component can have which is found, over a usual one."""
+        return 1.5 * self._half_edge(problem) / USUAL
+
+    def noise_in_words(self, problem: Any) -> str:
+        """Return the largest eigenvalue of the noise as a clause for the report."""
+        edge = 2 * self._half_edge(problem)
+        return f"eigenvalues of the noise reach {edge:.3g} times the largest variance that clipped rows could have"
+
+    def _shares(self, problem: UnlabelledProblem) -> tuple[float, float, float]:
+        """Return the shares of the centre, of the lengths and of the moments; the first is 0 where noise would hide the centre."""
+        noise = mean_noise(problem, FirstMoment(problem.public_geometry), OF_CENTRE) * math.sqrt(problem.n_features)
+        of_centre = OF_CENTRE if noise <= HIDDEN else 0.0
+        return of_centre, OF_RADIUS, 1 - of_centre - OF_RADIUS
+
+    def _half_edge(self, problem: UnlabelledProblem) -> float:
+        """Return half of the largest eigenvalue of the noise, over the squared radius."""
+        moments = FirstAndSecondMoment(problem.public_geometry)
+        return half_edge(mean_noise(problem, moments, self._shares(problem)[2]), problem.n_features)
+
+    def _centre(self, problem: UnlabelledProblem, ask: Ask, share: float) -> np.ndarray:
+        """Ask for the mean of the rows, and shrink it towards the middle of the bounds."""
+        query = FirstMoment(problem.public_geometry)
+        mean = ask(query) / problem.n_samples
+        noise = mean_noise(problem, query, share)
+        length = float(np.linalg.norm(mean))
+        return np.asarray(problem.reach * mean * james_stein(mean.size, noise**2, length**2) / max(length, 1.0))
+
+    def _radius(self, problem: UnlabelledProblem, ask: Ask, centre: np.ndarray) -> tuple[float, float]:
+        """Ask for the lengths of the rows around their centre; return the radius, and the share of rows that are longer."""
+        edges = ranges(problem.reach + float(np.linalg.norm(centre)), N_RANGES)
+        counts = ask(DistanceHistogram(problem.geometry(centre, 1.0), edges))
+        if not problem.budget.private:
+            return float(edges[-1]), 0.0
+        edge = 2 * self._half_edge(problem)
+        level = next(level for least, level in LEVELS if edge >= least)
+        return min(noisy_quantile(counts, edges, level, problem.n_samples), LARGEST_RADIUS * problem.reach), 1 - level
+
+
+@dataclass(frozen=True)
+class ReleasedComponents:
+    """The eigenvalues of a released covariance, and what noise does to them; rows are clipped to length 1.
+
+    Parameters
+    ----------
+    first : ndarray of shape (n_features,)
+        Released mean of the clipped rows.
+    second : ndarray of shape (n_features, n_features)
+        Released mean of their products.
+    noise : float
+        Standard deviation of the noise of a coordinate of its half-vector.
+    n_samples : float
+        Number of records.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    noise: float
+    n_samples: float
+
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """The mean, or 0 where noise hides it."""
+        variance = (self.noise / MEAN_WEIGHT) ** 2
+        return self.first if float(self.first @ self.first) >= 4 * self.first.size * variance else np.zeros(self.first.size)
+
+    def components(self, radius: float, longer: float) -> Components:
+        """Return the components in units of a radius."""
+        d, n = self.mean.size, self.n_samples
+        covariance = (self.second - np.outer(self.mean, self.mean)) * (n / max(n - 1, 1))
+        values, vectors = (part[..., ::-1] for part in np.linalg.eigh(covariance))
+        half = half_edge(self.noise, d)
+        shown = values > ABOVE * half
+        roots = np.sqrt(np.maximum(np.square(values) - 4 * half**2, 0.0))
+        total = max(float(values.sum()), float(values[shown].sum()))
+        variances = np.where(shown, (values + roots) / 2, 0.0)
+        rest = min(max((total - float(variances.sum())) / max(d - int(shown.sum()), 1), 0.0), half)
+        variances = np.maximum(variances, rest)
+        slope = np.where(shown, (1 + values / np.maximum(roots, 1e-300)) / 2, 1.0)
+        spread = np.sqrt(np.square(self.noise * slope) + 2 * np.square(variances) / n)
+        largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0)
+        square = radius**2
+        return Components(
+            vectors=(vectors * np.where(largest < 0, -1.0, 1.0)).T,
+            variances=variances * square,
+            total=total * square,
+            spread=spread * square,
+            n_found=int(shown.sum()),
+            edge=2 * half * square,
+            radius=radius,
+            longer=longer,
+        )
