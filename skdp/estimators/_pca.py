@@ -29,14 +29,15 @@ class PCATask(UnlabelledTask):
     n_components: Any
     whiten: Any
 
-    drowned = "may have no component that stands out from the noise"
+    drowned = "may have no component above the noise"
+    aim = "find a component above the noise"
 
     def check_parameters(self) -> None:
         super().check_parameters()
         if self.n_components is not None and not isinstance(self.n_components, Integral):
             raise TypeError(
-                f"n_components={shown(self.n_components)}; expected an integer, or None for those above the noise. A share of the "
-                "variance would choose by noisy ratios: fit with None, and look at explained_variance_ratio_."
+                f"n_components={shown(self.n_components)}; expected an integer, or None for those above the noise. A share of "
+                "the variance would choose by noisy ratios: fit with None, and look at explained_variance_ratio_."
             )
         check_integer("n_components", self.n_components, minimum=1, optional=True)
         check_truth("whiten", self.whiten)

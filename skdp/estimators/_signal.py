@@ -102,7 +102,7 @@ def needed(task: Any, facts: Facts, plan: Plan, level: LevelOfFit | None = None)
     search = _nearby if plan.schedule.samples else _least
     records = search(lambda n: level(int(n), epsilon), n_samples, FEWEST_RECORDS, MOST_RECORDS)
     budget = search(lambda value: level(n_samples, value), epsilon, LEAST_EPSILON, MOST_EPSILON)
-    return Needed(None if records is None else int(_rounded(records)), None if budget is None else _rounded(budget))
+    return Needed(None if records is None else int(_rounded(records)), None if budget is None else _rounded(budget), task.aim)
 
 
 def warn_of_low_signal(task: Any, facts: Facts, plan: Plan, level: LevelOfFit | None = None) -> None:

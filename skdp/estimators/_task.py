@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._data_validation import Facts, LabelReader, Part, Table, TargetReader, read_weights
+from skdp._data_validation import Facts, Part, RecordReader, Table, read_weights
 from skdp._progress import Progress, asks_for_data
 from skdp._table_types import is_lazy
 from skdp._validation import (
@@ -118,7 +118,9 @@ class Task(ABC):
     bounding: ClassVar[tuple[str, ...]] = ("schema", "feature_bounds", "data_norm")  # each tells where the entries of X lie
     outside: ClassVar[str] = "rows that are longer than these allow to be cut"  # what is assumed of other records
     learns_by_default: ClassVar[bool] = True  # whether columns are learned if X is a data frame of which nothing is stated
-    drowned: ClassVar[str] = "may be a constant"  # what a model is that noise drowns
+    # What a model is that noise drowns, and what one does that it does not drown.
+    drowned: ClassVar[str] = "may be a constant"
+    aim: ClassVar[str] = "predict more than a constant"
     warns_of_noise: ClassVar[bool] = True  # whether a fit says what would be enough to stand out from the noise
     takes_y: ClassVar[bool] = True  # whether a table has targets, which the fit reads
     takes_groups: ClassVar[bool] = False  # whether the records of a table in partitions are in public groups
@@ -365,7 +367,7 @@ class Task(ABC):
         return signal_to_noise(budget, n_samples)
 
     @abstractmethod
-    def target_reader(self) -> LabelReader | TargetReader:
+    def target_reader(self) -> RecordReader:
         """Return a function that checks y, and X as a table of numbers; it holds public facts only, and can be pickled."""
 
     def part_reader(self, table: Any) -> Callable[[Any, Any], Part]:

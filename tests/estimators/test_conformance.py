@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from products import GIVEN, kinds_of
+from products import GIVEN, UNLABELLED, kinds_of
 from scipy import sparse
 from seeded import fitted
 from sklearn.base import clone, is_classifier
@@ -81,7 +81,7 @@ def attributes(model):
 def released(model):
     """What a model says of the records that it was fitted to, as numbers; the solution of a saddle problem."""
     table = FRAME if hasattr(model, "feature_names_in_") else X
-    method = next((name for name in ("decision_function", "predict") if hasattr(model, name)), None)
+    method = next((name for name in ("decision_function", "transform", "predict") if hasattr(model, name)), None)
     return getattr(model, method)(table) if method else model.primal_
 
 
@@ -119,7 +119,8 @@ def test_names_and_numbers_of_columns_are_those_of_the_table(name):
     model = fit_of(name)
     assert model.feature_names_in_.tolist() == COLUMNS and model.n_features_in_ == 3
     assert model.privacy_report_.public["n_features"] == 3 and model.privacy_report_.public["n_samples"] == N
-    for method in (name for name in ("predict", "predict_proba", "decision_function") if hasattr(model, name)):
+    methods = ("predict", "predict_proba", "decision_function", "transform")
+    for method in (name for name in methods if hasattr(model, name)):
         for frame in (FRAME[["c", "a", "b"]], FRAME.set_axis(["x", "b", "c"], axis=1), FRAME[["a", "b"]]):
             with pytest.raises(ValueError, match="feature names"):
                 getattr(model, method)(frame)
@@ -133,7 +134,7 @@ def test_names_and_numbers_of_columns_are_those_of_the_table(name):
 def test_a_second_fit_forgets_the_first_and_a_failed_one_changes_nothing(name):
     model, y = fitted(made(name), FRAME, target(name)), target(name)
     before = dict(vars(model))
-    for wrong in ((FRAME, y[:-1]), (FRAME.assign(a=np.nan), y), (FRAME[:0], y[:0])):
+    for wrong in ((FRAME, y[:-1]), (FRAME.assign(a=np.nan), y), (FRAME[:0], y[:0]))[name in UNLABELLED :]:
         with pytest.raises(ValueError):
             model.fit(*wrong)
         assert vars(model) == before
@@ -202,6 +203,8 @@ def test_a_fit_is_charged_once(name, tmp_path):
 
 
 OPEN = {("DPMinimax", "no labels")}  # a problem may have no targets
+OF_LABELS = ("records without labels", "a label that is none", "three axes of labels", "no labels")
+OPEN |= {(name, case) for name in UNLABELLED for case in OF_LABELS}  # y is not read
 
 
 def bad_tables(y):
@@ -343,7 +346,7 @@ def test_every_storage_gives_the_same_model(name, bounds):
 @EVERY
 def test_searches_of_scikit_learn_take_it(name):
     model = made(name)
-    scoring = None if hasattr(model, "score") else lambda model, X, y: -abs(model.primal_).sum()
+    scoring = None if hasattr(model, "score") else lambda model, X, y: -abs(released(model)).sum()
     search = fitted(GridSearchCV(model, {"epsilon": [1.0, 2.0]}, cv=2, scoring=scoring), X, target(name))
     assert search.best_estimator_.privacy_spent_.epsilon <= search.best_params_["epsilon"]
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
@@ -417,6 +420,9 @@ OPTIONS = {  # another value than the default of every parameter
     "positive_rate": 0.25,
     "scorer": "mlp",
     "quantile": 0.75,
+    "n_components": 2,
+    "scale": False,
+    "whiten": True,
 }
 OTHER_VALUES = {  # where an estimator takes another one
     ("DPLinearSVC", "loss"): "squared_hinge",
@@ -466,8 +472,8 @@ MEANT = {  # what the command line cannot do without, in units of the target
 
 
 def test_the_command_line_has_every_estimator():
-    # which need code of the user's, and rows of counts
-    assert {*COMMANDED} == {*NAMES} - {"DPMinimax", "DPMultinomialNB"}
+    # which need code of the user's, and rows of counts, or predict no target
+    assert {*COMMANDED} == {*NAMES} - {"DPMinimax", "DPMultinomialNB", *UNLABELLED}
 
 
 @pytest.mark.parametrize("name", COMMANDED)

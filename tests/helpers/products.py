@@ -7,6 +7,7 @@ from sklearn.base import ClassifierMixin, clone
 
 import skdp.estimators
 from skdp.constraints import L1Ball
+from skdp.estimators._unsupervised import DPUnlabelled
 from skdp.losses import HuberHinge, Logistic, Multinomial, Quantile, Squared, Welsch
 from skdp.privacy.budget import Budget
 from skdp.solvers import SOLVERS, AUCProblem, GroupDROProblem, MinimaxProblem, NoLoss, Problem
@@ -15,6 +16,7 @@ __all__ = [
     "GIVEN",
     "KINDS",
     "LOSSES",
+    "UNLABELLED",
     "brief",
     "estimator_of",
     "fitting",
@@ -68,9 +70,13 @@ KINDS = {
     "DPConstrainedRegression": ("constrained numbers",),
     "DPConstrainedClassifier": ("constrained binary", "constrained multinomial"),
 }
+UNLABELLED = []  # estimators without y, which choose their solver themselves
 for name in sorted(set(skdp.estimators.__all__) - set(KINDS)):  # an estimator without a line above
     estimator = getattr(skdp.estimators, name)
-    KINDS[name] = ("binary", "multinomial") if issubclass(estimator, ClassifierMixin) else ("numbers",)
+    if issubclass(estimator, DPUnlabelled):
+        UNLABELLED.append(name)
+    of_targets = ("binary", "multinomial") if issubclass(estimator, ClassifierMixin) else ("numbers",)
+    KINDS[name] = () if name in UNLABELLED else of_targets
     if "target_bounds" in signature(estimator).parameters:
         GIVEN[name] = BOUNDED
 

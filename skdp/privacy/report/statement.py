@@ -41,6 +41,7 @@ class Needed(NamedTuple):
 
     n_samples: int | None
     epsilon: float | None
+    aim: str = "predict more than a constant"
 
     def __str__(self) -> str:
         return self.in_words("records")
@@ -50,7 +51,7 @@ class Needed(NamedTuple):
         number = f"no number of {units}" if self.n_samples is None else f"about {self.n_samples:,} {units}"
         budget = "no epsilon up to 10" if self.epsilon is None else f"about epsilon={self.epsilon:g}"
         least = f"{number} at this epsilon, or {budget} with these {units}"
-        return f"To predict more than a constant, a model needs {least}; a good model needs several times as much"
+        return f"To {self.aim}, a model needs {least}; a good model needs several times as much"
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ class PrivacyReport:
             **asdict(self.budget),
             **asdict(self),
             "spent": self.spent._asdict(),
-            "needed": None if self.needed is None else self.needed._asdict(),
+            "needed": None if self.needed is None else {"n_samples": self.needed.n_samples, "epsilon": self.needed.epsilon},
         }
         del content["budget"]
         return _plain(content)

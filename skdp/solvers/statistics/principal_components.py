@@ -129,7 +129,7 @@ class PrincipalComponents(UnlabelledSolver):
         return f"eigenvalues of the noise reach {edge:.3g} times the largest variance that clipped rows could have"
 
     def _shares(self, problem: UnlabelledProblem) -> tuple[float, float, float]:
-        """Return the shares of the centre, of the lengths and of the moments; the first is 0 where noise would hide the centre."""
+        """Return the shares of the centre, the lengths and the moments; the first is 0 where noise would hide the centre."""
         noise = mean_noise(problem, FirstMoment(problem.public_geometry), OF_CENTRE) * math.sqrt(problem.n_features)
         of_centre = OF_CENTRE if noise <= HIDDEN else 0.0
         return of_centre, OF_RADIUS, 1 - of_centre - OF_RADIUS
