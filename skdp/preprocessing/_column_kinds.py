@@ -12,7 +12,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from skdp._data_validation import MISSING, quoting_no_data
 from skdp._validation import shown
-from skdp.preprocessing._categories import KnownCategories, category_names, named, spelling, spellings
+from skdp.preprocessing._categories import KnownCategories, category_names, named, of_each, spelling, spellings
 from skdp.preprocessing._cells import bucket_cells, column_values, is_date, number_cells, unread_cells
 from skdp.preprocessing._learned_columns import ColumnMap
 from skdp.preprocessing._scaling import BoundedNumbers, BoundedScaler, between, bounded, signed_log
@@ -134,6 +134,10 @@ class Column(ABC):
     @abstractmethod
     def map(self, cells: np.ndarray) -> np.ndarray:
         """Return the features of each cell."""
+
+    def codes(self, column: Any) -> np.ndarray:
+        """Return the cells of a column as numbers: themselves, or the places of their labels, NaN where missing."""
+        return self.cells(column)
 
     def indicators(self, name: str, start: int, length: float) -> Iterator[Indicators]:
         """Yield the indicators of a column whose features begin at ``start`` and are divided by ``length``."""
@@ -700,6 +704,17 @@ class Category(Levels):
     def cells(self, column: Any) -> np.ndarray:
         """Return numbers of buckets, NaN where missing, or the cells as they are."""
         return quoting_no_data(column, lambda: np.asarray(column).astype(object)) if self.plain else bucket_cells(column)
+
+    def codes(self, column: Any) -> np.ndarray:
+        """Return the places of the labels of the cells, NaN where a cell is empty and of no category."""
+        cells = self.cells(column)
+        places = self.places(cells).astype(np.float64)
+        if self.plain:
+            empty = np.array(of_each(lambda cell: not spelling(cell), cells.tolist()), dtype=bool)
+            empty &= places == self.labels.index(OTHER)
+        else:
+            empty = np.isnan(cells)
+        return np.where(empty, math.nan, places)
 
     def unusual(self, cells: Any, learned: Mapping[str, Any], usual: float, most: float) -> Iterator[tuple[int, float, str]]:
         """Yield the number of cells that are neither empty nor of a category."""

@@ -79,7 +79,7 @@ def refine(
     even, at = shares[:n_bins], shares[n_bins:]
     if at.size:
         values = integers_between(low, high)
-        few = _few_integers(finding, values, at, sigma)
+        few = None if target else _few_integers(finding, values, at, sigma)
         if few is not None:
             return few
         even = even + np.histogram(values, bins=n_bins, range=(low, high), weights=at)[0]  # also where few are integers

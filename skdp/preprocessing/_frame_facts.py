@@ -93,6 +93,8 @@ class FrameFacts:
         Those of them whose type is a date or a period.
     texts : frozenset of str, default=frozenset()
         Columns that are learned as numbers, although their type is none.
+    described : dict, default={}
+        Columns that the user describes and that are read, too, after those that are learned; in ``are_text`` as well.
     """
 
     n_samples: int
@@ -106,6 +108,7 @@ class FrameFacts:
     numbered: frozenset[str] = frozenset()
     dated: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
+    described: Mapping[str, Column] = field(default_factory=dict)
 
     @classmethod
     def of(cls, X: Any, described: Any, target: bool = False) -> "FrameFacts":
@@ -156,7 +159,7 @@ class FrameFacts:
 
     def cells(self, X: Any) -> np.ndarray:
         """Return the cells of the columns that are learned, each read by itself with public rules."""
-        columns = [READERS[text](X[name]) for name, text in self.are_text.items()]
+        columns = [self._read(name, X[name]) for name in self.are_text]
         return np.column_stack(columns) if columns else np.empty((len(X), 0))
 
     def rows(
@@ -179,7 +182,19 @@ class FrameFacts:
             if values is not None and values.dtype.kind in "biuf":
                 yield values
             else:
-                yield from np.atleast_2d(READERS[text](X[name]).astype(np.float16 if text else np.float64, copy=False).T)
+                small = text and name not in self.described
+                yield from np.atleast_2d(self._read(name, X[name]).astype(np.float16 if small else np.float64, copy=False).T)
+
+    def _read(self, name: str, column: Any) -> np.ndarray:
+        """Return the cells of a column as numbers, or as numbers and buckets."""
+        return self.described[name].codes(column) if name in self.described else READERS[self.are_text[name]](column)
+
+    def with_described(self) -> "FrameFacts":
+        """Return the facts of a reading of the columns that the user describes, too."""
+        described = self.stated.columns
+        return replace(
+            self, are_text={**self.are_text, **{name: facts.ends is None for name, facts in described.items()}}, described=described
+        )
 
     @property
     def assumptions(self) -> tuple[str, ...]:

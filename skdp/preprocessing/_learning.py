@@ -31,8 +31,8 @@ from skdp.privacy.queries.column_histograms import (
 from skdp.privacy.release_plan import ReleasePlan
 from skdp.privacy.schedule import Gaussian, Release, Schedule
 
-# By whether a column is text; None if each cell is a number or text.
-RULES: dict[bool | None, Callable[..., Any]] = {False: place_octaves, True: common_buckets, None: number_or_text}
+# By whether each cell of a column is a number or text (None), or all are numbers.
+RULES: dict[bool | None, Callable[..., Any]] = {False: place_octaves, None: number_or_text}
 # The signal s = mu n / (k sqrt(d)) of a fit that spends a tenth of its squared budget on the columns: from FULL on all columns of
 # made-up tables were learned, from PART on their units, and below HARDLY less than half of them.
 USUAL_SHARE = 0.1
@@ -118,6 +118,8 @@ class LearningPlan(ReleasePlan):
     search : float, default=0.0
         Share of the squared budget for counts that find the range of the target, which is in the histograms without them; 1 if
         nothing is learned of the columns.
+    whole : bool, default=False
+        Whether nothing is cut off of any column of numbers, as of a target.
     """
 
     facts: Any
@@ -125,6 +127,7 @@ class LearningPlan(ReleasePlan):
     mu: float
     robust: bool = False
     search: float = 0.0
+    whole: bool = False
 
     @classmethod
     def make(
@@ -247,10 +250,12 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
     columns: dict[str, Finding | tuple[Category, float]] = {}
     by_column = dict(zip(plan.facts.are_text, shares, strict=False))
     for name, text in plan.facts.are_text.items():
-        if name in plan.facts.codes:
-            columns[name] = common_buckets(by_column[name], sigma, codes=True)
+        if text:
+            columns[name] = common_buckets(by_column[name], sigma, codes=name in plan.facts.codes)
+        elif name in plan.facts.truths:
+            columns[name] = place_truths(by_column[name], sigma)
         else:
-            columns[name] = (place_truths if name in plan.facts.truths else RULES[text])(by_column[name], sigma)
+            columns[name] = RULES[text](by_column[name], sigma, plan.whole)
     counted = {name: _counted(found, by_column[name], sigma) for name, found in columns.items()}
     texts = {name: text_share(by_column[name], sigma) for name, text in plan.facts.are_text.items() if text is None}
     if of_target:
@@ -301,7 +306,10 @@ def _refined(
     query = FineHistograms(of_columns, np.array(limits, dtype=float).reshape(-1, 2), target is not None, n_bins)
     shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
     pairs = zip(findings.items(), shares, strict=False)
-    refined = {name: refine(finding, counted, sigma, False, n_bins, octaves[name]) for (name, finding), counted in pairs}
+    refined = {
+        name: refine(finding, counted, sigma, plan.whole, n_bins, None if plan.whole else octaves[name])
+        for (name, finding), counted in pairs
+    }
     if target is not None:
         target = refine(target, shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True, n_bins=n_bins)
     return refined, target

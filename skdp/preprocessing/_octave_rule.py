@@ -173,7 +173,7 @@ def _number_of_codes(shares: np.ndarray, sigma: float) -> int:
     return USUAL_CODES if noises[-1] > SEEN else 0
 
 
-def number_or_text(shares: np.ndarray, sigma: float) -> Finding | tuple[Category, float]:
+def number_or_text(shares: np.ndarray, sigma: float, target: bool = False) -> Finding | tuple[Category, float]:
     """Return what a column is whose cells are numbers or text: the kind of the larger mass that counts.
 
     Parameters
@@ -182,6 +182,8 @@ def number_or_text(shares: np.ndarray, sigma: float) -> Finding | tuple[Category
         Noisy counts over n: by octave, of missing cells, then by bucket.
     sigma : float
         Standard deviation of their noise.
+    target : bool, default=False
+        Whether nothing of the numbers is cut off, as of those to predict.
 
     Returns
     -------
@@ -196,7 +198,7 @@ def number_or_text(shares: np.ndarray, sigma: float) -> Finding | tuple[Category
     texts = float(buckets[buckets > max(FAR_Z * sigma, LEAST_MASS)].sum())
     held = int(np.count_nonzero(octaves[:-1] > max(Z * sigma, LEAST_MASS)))
     other = min(max(1 - numbers + Z * sigma * math.sqrt(held), 0.0), 1.0)
-    return replace(place_octaves(np.append(octaves[:-1], octaves[-1] + texts), sigma), other=other)
+    return replace(place_octaves(np.append(octaves[:-1], octaves[-1] + texts), sigma, target), other=other)
 
 
 def text_share(shares: np.ndarray, sigma: float) -> float:

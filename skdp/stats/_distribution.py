@@ -66,6 +66,16 @@ class Distribution:
         return 0.0 if self.complete else self.noise * math.sqrt(leaf_variances()[0][-2])
 
     @property
+    def records(self) -> float:
+        """Number of records whose cell is there, at least 1, from which the sampling error follows."""
+        return max(self.n_samples * self.present / self.total, 1.0)
+
+    @property
+    def typical_noise(self) -> float:
+        """Median standard deviation of the noise of a number of records up to a leaf, in units of that of a coefficient."""
+        return math.sqrt(float(np.median(leaf_variances()[0])))
+
+    @property
     def determined(self) -> bool:
         """Whether the number of records whose cell is there can be told from 0."""
         return self.present > SEEN * self.present_noise
@@ -110,7 +120,7 @@ class Distribution:
         nearby = variances[max(leaf - NEARBY, 0) : min(leaf + NEARBY + 1, self.n_leaves)]
         present = max(self.present, 1.0)
         error = math.hypot(
-            self.noise * float(np.sqrt(nearby).mean()) / present, math.sqrt(q * (1 - q) / (self.n_samples * present / self.total))
+            self.noise * float(np.sqrt(nearby).mean()) / present, math.sqrt(q * (1 - q) / self.records)
         )
         places = np.searchsorted(self.uncut, [q - z * error, q + z * error], "left")
         first, last = np.minimum(places, self.n_leaves - 1)

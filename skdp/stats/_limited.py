@@ -1,0 +1,123 @@
+"""Conclude mean and deviation of a column from sums between limits, and choose these limits, from releases alone."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.stats._distribution import Distribution
+
+# Shares of the cells beyond a limit, at either end, that are tried beside the bounds; and what a limit is taken to cost beside
+# the noise and the mass that is seen beyond it: this share of the largest possible effect of the noise of that mass. Choices of
+# the prototype, made on adult and california; bank, mammography and covertype validated them.
+TAILS, UNSEEN = (1e-4, 3e-4, 0.001, 0.003, 0.01, 0.02), 0.05
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Hold a number and its interval, all nan where the releases do not determine it.
+
+    Parameters
+    ----------
+    value, low, high : float
+        The estimate and the ends of its interval.
+    """
+
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def determined(self) -> bool:
+        """Whether there is a number."""
+        return not math.isnan(self.value)
+
+
+def limits_of(distribution: Distribution, noise: float) -> tuple[float, float]:
+    """Return the limits between which the mean has the least error, as far as the releases tell.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        Of the column, between its bounds.
+    noise : float
+        Standard deviation of the noise of a sum of numbers in [-1, 1].
+
+    Returns
+    -------
+    tuple of float
+        Low and high; the bounds, or quantiles.
+    """
+    bounds = float(distribution.edges[0]), float(distribution.edges[-1])
+    if not distribution.determined:
+        return bounds
+    middles, masses = distribution.masses
+    present, missing = distribution.present, distribution.present_noise
+    hidden = UNSEEN * distribution.noise * distribution.typical_noise / present
+    best = math.inf, bounds
+    for high in (bounds[1], *(distribution.quantile(1 - tail) for tail in TAILS)):
+        for low in (bounds[0], *(distribution.quantile(tail) for tail in TAILS)):
+            if low < high:
+                half, middle = high / 2 - low / 2, low / 2 + high / 2
+                beyond = np.maximum(middles - high, 0) - np.maximum(low - middles, 0)
+                place = float(np.clip(middles, low, high) @ masses - middle) / half
+                error = math.hypot(
+                    float(beyond @ masses),
+                    hidden * (bounds[1] - high + low - bounds[0]),
+                    half * math.hypot(noise, place * missing) / present,
+                )
+                best = min(best, (error, (low, high)))
+    return best[1]
+
+
+def moments_of(
+    distribution: Distribution, limits: tuple[float, float], sums: np.ndarray, noise: np.ndarray, z: float
+) -> tuple[Estimate, Estimate]:
+    """Return mean and standard deviation of the cells that are there, clipped to limits.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        Of the column.
+    limits : tuple of float
+        Low and high.
+    sums : ndarray of shape (2,)
+        Noisy sums of u and of u^2, where u is a cell mapped to [-1, 1] by the limits.
+    noise : ndarray of shape (2,)
+        Standard deviations of their noise.
+    z : float
+        Length of an interval on either side, in standard deviations.
+
+    Returns
+    -------
+    tuple of Estimate
+        The mean and the deviation.
+    """
+    low, high = limits
+    half, middle = high / 2 - low / 2, low / 2 + high / 2
+    present, missing = distribution.present, distribution.present_noise
+    if present <= max(z * missing, 1.0) or not distribution.determined:
+        return Estimate(), Estimate()
+    # In units of the limits: mean and mean square of u, and the noise of the variance.
+    mean, square = sums / present
+    of_mean, of_square = noise / present
+    variance = square - mean**2 + of_mean**2
+    of_variance = math.sqrt(
+        of_square**2
+        + (2 * mean * of_mean) ** 2
+        + 2 * of_mean**4
+        + ((2 * mean**2 - square) * missing / present) ** 2
+    )
+    spread = min(max(variance, of_variance), 1.0)
+    # Fieller: the mean m is in the interval if |sum - m present| is at most z standard deviations of it.
+    records = distribution.records
+    a = 1 - (z * missing / present) ** 2
+    c = mean**2 - z**2 * (of_mean**2 + spread / records)
+    root = math.sqrt(max(mean**2 - a * c, 0.0))
+    ends = [float(np.clip(middle + half * (mean + sign * root) / a, low, high)) for sign in (-1, 1)]
+    # Sampling error of the variance, from the fourth moment between the limits.
+    middles, masses = distribution.masses
+    fourth = float((np.clip((middles - middle) / half, -1, 1) - min(max(mean, -1), 1)) ** 4 @ masses)
+    error = z * math.sqrt(of_variance**2 + max(fourth - max(variance, 0.0) ** 2, 0.0) / records)
+    deviations = [half * math.sqrt(min(max(v, 0.0), 1.0)) for v in (variance, variance - error, variance + error)]
+    return Estimate(float(np.clip(middle + half * mean, low, high)), *ends), Estimate(*deviations)
