@@ -67,6 +67,8 @@ class Learned:
         numbers, alone.
     texts : dict, default={}
         Released share of the cells that are text, of each column whose cells are read one by one.
+    features : dict, default={}
+        Where nothing was cut off of the columns: what the first release tells of each column of numbers as a feature.
     """
 
     columns: dict[str, Finding | tuple[Category, float]]
@@ -74,6 +76,7 @@ class Learned:
     coarse: bool = False
     counted: dict[str, Shares] = field(default_factory=dict)
     texts: dict[str, float] = field(default_factory=dict)
+    features: dict[str, Finding] = field(default_factory=dict)
 
     def entries(self) -> dict[str, Column]:
         """Return the facts of each column, by name."""
@@ -248,6 +251,7 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
     shares, sigma = _split(ask(query), query.sizes(), plan), plan.noise_of(query)
     # First release: bins by octave and by bucket; kind, limits and scale of each column follow.
     columns: dict[str, Finding | tuple[Category, float]] = {}
+    features: dict[str, Any] = {}
     by_column = dict(zip(plan.facts.are_text, shares, strict=False))
     for name, text in plan.facts.are_text.items():
         if text:
@@ -256,12 +260,13 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
             columns[name] = place_truths(by_column[name], sigma)
         else:
             columns[name] = RULES[text](by_column[name], sigma, plan.whole)
+            features[name] = RULES[text](by_column[name], sigma)
     counted = {name: _counted(found, by_column[name], sigma) for name, found in columns.items()}
     texts = {name: text_share(by_column[name], sigma) for name, text in plan.facts.are_text.items() if text is None}
     if of_target:
         target = place_octaves(shares[-1] / TARGET_WEIGHT, sigma / TARGET_WEIGHT, target=True, robust=plan.robust)
     if not any(release.query is FineHistograms for release in plan.schedule):
-        return Learned(columns, target, counted=counted, texts=texts)
+        return Learned(columns, target, counted=counted, texts=texts, features=features if plan.whole else {})
     # Second release: even bins between these limits, of columns whose limits may be narrower.
     places = dict(zip(plan.facts.are_text, query.places(), strict=True))
     found = {name: finding for name, finding in columns.items() if isinstance(finding, Finding)}
@@ -276,7 +281,8 @@ def learn(ask: Callable[[Query], np.ndarray], plan: LearningPlan) -> Learned:
     narrower, narrower_target = _refined(ask, plan, FEW_BINS, places, octaves, again, narrowed_target if far else None)
     taken = {name: finding for name, finding in narrower.items() if name in few or finding.integers}
     coarse = wide_target is not None and narrowed_target == wide_target
-    return Learned({**columns, **narrowed, **taken}, narrower_target or narrowed_target or target, coarse, counted, texts)
+    target = narrower_target or narrowed_target or target
+    return Learned({**columns, **narrowed, **taken}, target, coarse, counted, texts, features if plan.whole else {})
 
 
 def _counted(found: Finding | tuple[Category, float], counts: np.ndarray, sigma: float) -> Shares:

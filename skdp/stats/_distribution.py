@@ -34,8 +34,8 @@ class Distribution:
         Number of all records, or their total weight.
     complete : bool
         Whether no cell is missing, by the type of the column.
-    n_samples : float
-        Number of records from which the sampling error follows.
+    total_noise : float, default=0.0
+        Standard deviation of the noise of the total; 0 where it is public.
     """
 
     edges: np.ndarray
@@ -43,7 +43,7 @@ class Distribution:
     noise: float
     total: float
     complete: bool
-    n_samples: float
+    total_noise: float = 0.0
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -58,22 +58,22 @@ class Distribution:
     @property
     def present(self) -> float:
         """Number of records whose cell is there."""
-        return self.total if self.complete else self.total - float(self.counts[-1])
+        return float(self.total if self.complete else self.total - self.counts[-1])
 
     @property
     def present_noise(self) -> float:
         """Standard deviation of its noise."""
-        return 0.0 if self.complete else self.noise * math.sqrt(leaf_variances()[0][-2])
+        return self.total_noise if self.complete else math.sqrt(float(self._variances()[0][-2]))
 
     @property
     def records(self) -> float:
         """Number of records whose cell is there, at least 1, from which the sampling error follows."""
-        return max(self.n_samples * self.present / self.total, 1.0)
+        return max(self.present, 1.0)
 
     @property
     def typical_noise(self) -> float:
-        """Median standard deviation of the noise of a number of records up to a leaf, in units of that of a coefficient."""
-        return math.sqrt(float(np.median(leaf_variances()[0])))
+        """Median standard deviation of the noise of a number of records up to a leaf."""
+        return math.sqrt(float(np.median(self._variances()[0])))
 
     @property
     def determined(self) -> bool:
@@ -114,18 +114,45 @@ class Distribution:
 
     def interval(self, q: float, z: float) -> tuple[float, float]:
         """Return the interval of a quantile, of ``z`` standard deviations of the noise and of sampling."""
-        own, shared = leaf_variances()
-        variances = own + (0.0 if self.complete else q * q * own[-2] - 2 * q * shared)
+        own, shared = self._variances()
+        variances = own - 2 * q * shared + (q * self.present_noise) ** 2
         leaf = self._leaf(q)
         nearby = variances[max(leaf - NEARBY, 0) : min(leaf + NEARBY + 1, self.n_leaves)]
-        present = max(self.present, 1.0)
-        error = math.hypot(
-            self.noise * float(np.sqrt(nearby).mean()) / present, math.sqrt(q * (1 - q) / self.records)
-        )
+        error = math.hypot(float(np.sqrt(nearby).mean()) / self.records, math.sqrt(q * (1 - q) / self.records))
         places = np.searchsorted(self.uncut, [q - z * error, q + z * error], "left")
         first, last = np.minimum(places, self.n_leaves - 1)
         low, high = self.ends
         return float(low[first]), float(high[last])
+
+    def share(self, chosen: np.ndarray, z: float) -> tuple[float, float]:
+        """Return the share of all records in some leaves, and half the length of its interval.
+
+        Parameters
+        ----------
+        chosen : ndarray of shape (1024,)
+            Which leaves; fractions are parts of a leaf.
+        z : float
+            Length of the interval on either side, in standard deviations of the noise and of sampling.
+
+        Returns
+        -------
+        tuple of float
+            Share and half length; both nan where all records may be noise.
+        """
+        if self.total <= SEEN * self.total_noise:
+            return math.nan, math.nan
+        share = min(max(float(self.counts @ chosen) / self.total, 0.0), 1.0)
+        noise = self.noise * float(np.linalg.norm(haar() @ chosen / node_sizes()))
+        noise = math.hypot(noise, self.total_noise * (float(chosen.mean()) - share))
+        return share, z * math.hypot(noise / self.total, math.sqrt(share * (1 - share) / self.total))
+
+    def _variances(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the variance of the number of records up to each leaf, and its covariance with that of present cells."""
+        own, shared = leaf_variances()
+        upto = np.arange(1, LEAVES + 1) / LEAVES
+        present = 1.0 if self.complete else upto[-2]
+        shared = 0 * shared if self.complete else shared
+        return self.noise**2 * own + (self.total_noise * upto) ** 2, self.noise**2 * shared + self.total_noise**2 * upto * present
 
     def _leaf(self, q: float) -> int:
         return min(int(np.searchsorted(self.shares[1:], q, "left")), self.n_leaves - 1)

@@ -53,7 +53,7 @@ def limits_of(distribution: Distribution, noise: float) -> tuple[float, float]:
         return bounds
     middles, masses = distribution.masses
     present, missing = distribution.present, distribution.present_noise
-    hidden = UNSEEN * distribution.noise * distribution.typical_noise / present
+    hidden = UNSEEN * distribution.typical_noise / present
     best = math.inf, bounds
     for high in (bounds[1], *(distribution.quantile(1 - tail) for tail in TAILS)):
         for low in (bounds[0], *(distribution.quantile(tail) for tail in TAILS)):
