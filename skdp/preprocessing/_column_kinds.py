@@ -135,7 +135,7 @@ class Column(ABC):
     def map(self, cells: np.ndarray) -> np.ndarray:
         """Return the features of each cell."""
 
-    def codes(self, column: Any) -> np.ndarray:
+    def coded(self, column: Any) -> np.ndarray:
         """Return the cells of a column as numbers: themselves, or the places of their labels, NaN where missing."""
         return self.cells(column)
 
@@ -705,7 +705,7 @@ class Category(Levels):
         """Return numbers of buckets, NaN where missing, or the cells as they are."""
         return quoting_no_data(column, lambda: np.asarray(column).astype(object)) if self.plain else bucket_cells(column)
 
-    def codes(self, column: Any) -> np.ndarray:
+    def coded(self, column: Any) -> np.ndarray:
         """Return the places of the labels of the cells, NaN where a cell is empty and of no category."""
         cells = self.cells(column)
         places = self.places(cells).astype(np.float64)

@@ -187,13 +187,15 @@ class FrameFacts:
 
     def _read(self, name: str, column: Any) -> np.ndarray:
         """Return the cells of a column as numbers, or as numbers and buckets."""
-        return self.described[name].codes(column) if name in self.described else READERS[self.are_text[name]](column)
+        return self.described[name].coded(column) if name in self.described else READERS[self.are_text[name]](column)
 
     def with_described(self) -> "FrameFacts":
         """Return the facts of a reading of the columns that the user describes, too."""
         described = self.stated.columns
         return replace(
-            self, are_text={**self.are_text, **{name: facts.ends is None for name, facts in described.items()}}, described=described
+            self,
+            are_text={**self.are_text, **{name: facts.ends is None for name, facts in described.items()}},
+            described=described,
         )
 
     @property
@@ -209,7 +211,7 @@ class FrameFacts:
     @property
     def stated(self) -> Schema:
         """What the user states of some columns, perhaps of none, and of the target."""
-        every = {"columns": {**self.given, **dict.fromkeys(self.are_text, UNKNOWN)}, **self.of_target}
+        every = {"columns": {**dict.fromkeys(self.are_text, UNKNOWN), **self.given}, **self.of_target}
         read = Schema.read(every, every["columns"])
         return replace(read, columns={name: read.columns[name] for name in self.names if name in self.given})
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,17 @@ from skdp.preprocessing._schema import Schema
 from skdp.privacy.queries.haar_counts import LEAVES
 from skdp.privacy.report.statement import PrivacyReport, PrivacySpent
 from skdp.stats._distribution import Distribution
-from skdp.stats._limited import Estimate
+from skdp.stats._estimate import Estimate
 from skdp.stats._statistic import short
 
 BARS = 24  # of the picture of a column of numbers. A choice: they fit beside a line of text
 SHOWN = 0.005  # share of the cells beyond the picture at either end; a choice, so that tails leave room for the others
+HEIGHT = 30  # of a small picture, in pixels
 MOST_ROWS = 12  # categories in a picture
+FIRST_ROWS = ("count", "missing", "mean", "mean of clipped values", "std", "std of clipped values")
 NOT_DETERMINED = "not determined"
+LINE = "1px solid rgba(128,128,128,.4)"  # grey lines and inherited colours are readable on light and dark pages
+CELL = f"text-align:left;vertical-align:top;padding:.3em .8em .3em 0;border-bottom:{LINE};white-space:nowrap"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +76,7 @@ class DescribedNumbers(DescribedColumn):
     @property
     def bounds(self) -> tuple[float, float]:
         """Lowest and highest value that a cell may have."""
-        return float(self.distribution.edges[0]), float(self.distribution.edges[-1])
+        return self.distribution.bounds
 
     @property
     def clipped(self) -> bool:
@@ -89,8 +94,8 @@ class DescribedNumbers(DescribedColumn):
         for level, found in self.quantiles.items():
             yield f"{100 * level:.6g}%", f"quantile {level:g}", found
 
-    def bars(self, z: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return ends of bins, the share of the records in each, and half the length of its interval."""
+    def bars(self, z: float) -> tuple[np.ndarray, list[Estimate]]:
+        """Return the ends of the bins of a picture, and the share of the records in each."""
         low, high = (self.distribution.quantile(q) for q in (SHOWN, 1 - SHOWN))
         if low == high:
             low, high = low - 0.5, high + 0.5
@@ -99,14 +104,13 @@ class DescribedNumbers(DescribedColumn):
         starts, stops = self.distribution.ends
         lengths = np.where(stops > starts, stops - starts, 1.0)
         found = []
-        for first, last in zip(ends[:-1], ends[1:], strict=True):
+        for first, last in pairwise(ends):
             inside = np.clip(np.minimum(stops, last) - np.maximum(starts, first), 0, None) / lengths
             atoms = (starts == stops) & (starts >= first) & ((starts < last) | (last == ends[-1]) & (starts <= last))
             chosen = np.zeros(LEAVES)
             chosen[: starts.size] = np.where(starts == stops, atoms, inside)
             found.append(self.distribution.share(chosen, z))
-        shares, halves = np.array(found).T
-        return ends, shares, halves
+        return ends, found
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +124,11 @@ class DescribedCategory(DescribedColumn):
     """
 
     shares: dict[str, Estimate]
+
+    def all_shares(self) -> Iterator[tuple[str, Estimate]]:
+        """Yield the categories and their shares, the most frequent one first, and then missing cells."""
+        yield from sorted(self.shares.items(), key=lambda item: -item[1].value if item[1].determined else 0.0)
+        yield "(missing)", self.missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,8 +179,7 @@ class Description:
     @property
     def categories(self) -> Any:
         """Shares of the records with their intervals, a DataFrame by column and category."""
-        rows = [(column.name, name, found) for column, name, found in self._shares()]
-        return _by_pairs(rows, ("column", "category"))
+        return _by_pairs([(column.name, name, found) for column, name, found in self._shares()], ("column", "category"))
 
     @property
     def limits(self) -> Any:
@@ -193,11 +201,10 @@ class Description:
         parts = [f"{self.confidence:.0%} intervals for noise and sampling are in .intervals and .categories"]
         if self.numbers:
             parts.append(self._frame(_short, "").to_string())
-        if clipped := [f"{column.name} to [{low:.6g}, {high:.6g}]" for column, (low, high) in self._clipped()]:
-            parts.append(f"Clipped for mean and std: {', '.join(clipped)}")
+        parts += [self._of_clipping] if self._of_clipping else []
         for column in self.columns:
             if isinstance(column, DescribedCategory):
-                parts.append(f"{column.name}: " + ", ".join(f"{name} {_short(found)}" for name, found in _all_shares(column)))
+                parts.append(f"{column.name}: " + ", ".join(f"{name} {_short(found)}" for name, found in column.all_shares()))
         return "\n\n".join([*parts, self.privacy_report.summary])
 
     def __repr__(self) -> str:
@@ -206,22 +213,15 @@ class Description:
 
     def _repr_html_(self) -> str:
         """Return a line for each column, with a small picture and intervals, for notebooks."""
-        heads = list(dict.fromkeys(row for column in self.numbers for row, _, _ in column.rows()))
-        lines = [
-            _line(column.name, self._picture(column), {row: (name, found) for row, name, found in column.rows()}, heads)
-            for column in self.numbers
-        ]
-        parts = [_table(["column", "", *heads], lines)] if lines else []
-        shares = [
-            f"<tr>{_cell(escape(column.name) if first else '', 'th')}{_cell(escape(name))}{_cell(_bar(found))}"
-            f"{_cell(_with_interval(found))}</tr>"
-            for column in self.columns
-            if isinstance(column, DescribedCategory)
-            for first, (name, found) in zip([True, *[False] * len(column.shares)], _all_shares(column), strict=True)
-        ]
-        parts += [_table(["column", "category", "", "share"], shares)] if shares else []
-        clipped = [f"{column.name} to [{low:.6g}, {high:.6g}]" for column, (low, high) in self._clipped()]
-        parts += [f"<p>Clipped for mean and std: {escape(', '.join(clipped))}.</p>"] if clipped else []
+        lines = []
+        for column in self.numbers:
+            found = {row: one for row, _, one in column.rows()}
+            cells = [_with_interval(found[row]) if row in found else "" for row in self._heads]
+            lines.append([escape(column.name), self._picture(column), *cells])
+        parts = [_html_table(["column", "", *self._heads], lines)] if lines else []
+        shares = [[escape(column.name), escape(name), _bar(one), _with_interval(one)] for column, name, one in self._shares()]
+        parts += [_html_table(["column", "category", "", "share"], shares)] if shares else []
+        parts += [f"<p>{escape(self._of_clipping)}.</p>"] if self._of_clipping else []
         note = f"{self.confidence:.0%} intervals are for noise and sampling. {self.privacy_report.summary}"
         return f'<div style="color:inherit;overflow-x:auto">{"".join(parts)}<p>{escape(note)}</p></div>'
 
@@ -242,43 +242,85 @@ class Description:
             ax.set_title(column.name, fontsize=10)
             ax.tick_params(labelsize=8)
             if isinstance(column, DescribedNumbers):
-                ends, shares, halves = column.bars(self.z)
-                ax.stairs(shares, ends, fill=True, alpha=0.6)
-                ax.stairs(shares + halves, ends, baseline=np.maximum(shares - halves, 0), fill=True, color="black", alpha=0.2)
+                ends, found = column.bars(self.z)
+                ax.stairs([one.value for one in found], ends, fill=True, alpha=0.6)
+                lows = [one.low for one in found]
+                ax.stairs([one.high for one in found], ends, baseline=lows, fill=True, color="black", alpha=0.2)
                 ax.set_ylim(bottom=0)
             elif isinstance(column, DescribedCategory):
-                found = [*_all_shares(column)][:MOST_ROWS]
-                values = [one.value for _, one in found]
-                sides = [[one.value - one.low for _, one in found], [one.high - one.value for _, one in found]]
-                ax.barh([name for name, _ in found], values, xerr=sides, alpha=0.6, error_kw={"linewidth": 1})
+                shares = dict([*column.all_shares()][:MOST_ROWS])
+                values = [one.value for one in shares.values()]
+                sides = np.abs([[value - one.low, one.high - value] for value, one in zip(values, shares.values(), strict=True)])
+                ax.barh([*shares], values, xerr=sides.T, alpha=0.6, error_kw={"linewidth": 1})
                 ax.invert_yaxis()
                 ax.set_xlim(left=0)
         return figure
 
-    def _clipped(self) -> list[tuple[DescribedNumbers, tuple[float, float]]]:
-        return [(column, column.limits) for column in self.numbers if column.clipped]
+    @property
+    def _of_clipping(self) -> str:
+        """Limits of the columns whose mean and deviation are of clipped values, as text; empty without any."""
+        clipped = ((column.name, *column.limits) for column in self.numbers if column.clipped)
+        named = ", ".join(f"{name} to [{low:.6g}, {high:.6g}]" for name, low, high in clipped)
+        return f"Values are clipped for mean and std: {named}" if named else ""
 
     def _shares(self) -> Iterator[tuple[DescribedCategory, str, Estimate]]:
         for column in self.columns:
             if isinstance(column, DescribedCategory):
-                yield from ((column, name, found) for name, found in _all_shares(column))
+                yield from ((column, name, found) for name, found in column.all_shares())
 
     def _frame(self, cell: Any, empty: Any = math.nan) -> Any:
         cells = {column.name: {row: cell(found) for row, _, found in column.rows()} for column in self.numbers}
-        rows = [*dict.fromkeys(row for column in self.numbers for row, _, _ in column.rows())]
-        # mean and std of some columns are of clipped values: these rows stand together
-        rows.sort(key=lambda row: ("count", "missing", "mean", "mean of clipped values", "std", "std of clipped values").index(row) if "%" not in row else 9)
-        return imported("pandas").DataFrame(cells, index=rows).fillna(empty)
+        return imported("pandas").DataFrame(cells, index=self._heads).fillna(empty)
+
+    @property
+    def _heads(self) -> list[str]:
+        """Rows of the table; those of clipped values stand beside those of all."""
+        rows = dict.fromkeys(row for column in self.numbers for row, _, _ in column.rows())
+        return [*(row for row in FIRST_ROWS if row in rows), *(row for row in rows if row not in FIRST_ROWS)]
 
     def _picture(self, column: DescribedNumbers) -> str:
-        _, shares, halves = column.bars(self.z)
-        if not np.isfinite(shares).all():
+        _, found = column.bars(self.z)
+        if not all(one.determined for one in found):
             return ""
-        top, width = max(float((shares + halves).max()), 1e-9), 5
+        unit, width = HEIGHT / max(one.high for one in found), 5
         bars = "".join(
-            f'<rect x="{width * place}" y="{30 * (1 - share / top):.1f}" width="{width - 1}" height="{30 * share / top:.1f}"/>'
-            f'<line x1="{width * place + 2}" x2="{width * place + 2}" y1="{30 * (1 - (share + half) / top):.1f}" '
-            f'y2="{30 * (1 - max(share - half, 0) / top):.1f}" stroke="currentColor" stroke-opacity=".6"/>'
-            for place, (share, half) in enumerate(zip(shares, halves, strict=True))
+            f'<rect x="{width * place}" y="{HEIGHT - unit * one.value:.1f}" width="{width - 1}" height="{unit * one.value:.1f}"/>'
+            f'<path d="M{width * place + 2} {HEIGHT - unit * one.low:.1f}V{HEIGHT - unit * one.high:.1f}" stroke="currentColor"/>'
+            for place, one in enumerate(found)
         )
-        return f'<svg width="{width * len(shares)}" height="30" fill="#4c78a8" role="img" aria-label="histogram">{bars}</svg>'
+        return (
+            f'<svg width="{width * len(found)}" height="{HEIGHT}" fill="#4c78a8" role="img" aria-label="histogram">{bars}</svg>'
+        )
+
+
+def _short(found: Estimate) -> str:
+    """Return an estimate as text, with the digits that its interval supports."""
+    return short(found.value, found.high - found.low) if found.determined else NOT_DETERMINED
+
+
+def _with_interval(found: Estimate) -> str:
+    if not found.determined:
+        return NOT_DETERMINED
+    width = found.high - found.low
+    return f"{short(found.value, width)}<br><small>{short(found.low, width)} to {short(found.high, width)}</small>"
+
+
+def _bar(found: Estimate) -> str:
+    width = 120 * found.value if found.determined else 0.0
+    return (
+        f'<svg width="120" height="12" fill="#4c78a8" role="img" aria-label="share"><rect width="{width:.1f}" height="12"/></svg>'
+    )
+
+
+def _html_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return rows of HTML as a table with a heading."""
+    head = "".join(f'<th style="{CELL}">{escape(name)}</th>' for name in heads)
+    body = "".join("<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in line) + "</tr>" for line in lines)
+    style = "border-collapse:collapse;border:0;font:inherit;color:inherit;background:transparent"
+    return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _by_pairs(rows: Sequence[tuple[str, str, Estimate]], names: tuple[str, str]) -> Any:
+    pandas = imported("pandas")
+    index = pandas.MultiIndex.from_tuples([row[:2] for row in rows], names=names)
+    return pandas.DataFrame([(one.value, one.low, one.high) for *_, one in rows], index=index, columns=["value", "low", "high"])

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.isotonic import isotonic_regression
 
 from skdp.privacy.queries.haar_counts import LEAVES, LEVELS, haar
+from skdp.stats._estimate import Estimate, share_of
 
 # Standard deviations of its noise above which a number of records is told from 0. Ratios to fewer are not determined.
 SEEN = 4.0
@@ -49,6 +50,11 @@ class Distribution:
     def counts(self) -> np.ndarray:
         """Noisy numbers of records in the leaves; the last one is of missing cells."""
         return self.total / LEAVES + haar().T @ (self.coefficients / node_sizes())
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The first and the last candidate."""
+        return float(self.edges[0]), float(self.edges[-1])
 
     @property
     def n_leaves(self) -> int:
@@ -112,6 +118,10 @@ class Distribution:
         part = min(max((q - below) / (above - below), 0.0), 1.0) if above > below else 0.5
         return float(low[leaf] + part * (high[leaf] - low[leaf]))
 
+    def candidate(self, q: float, above: bool) -> float:
+        """Return the candidate at a share of the cells, or the next one above or below it."""
+        return float(self.ends[above][self._leaf(q)])
+
     def interval(self, q: float, z: float) -> tuple[float, float]:
         """Return the interval of a quantile, of ``z`` standard deviations of the noise and of sampling."""
         own, shared = self._variances()
@@ -124,27 +134,26 @@ class Distribution:
         low, high = self.ends
         return float(low[first]), float(high[last])
 
-    def share(self, chosen: np.ndarray, z: float) -> tuple[float, float]:
-        """Return the share of all records in some leaves, and half the length of its interval.
+    def share(self, chosen: np.ndarray, z: float) -> Estimate:
+        """Return the share of all records that are in some leaves.
 
         Parameters
         ----------
         chosen : ndarray of shape (1024,)
             Which leaves; fractions are parts of a leaf.
         z : float
-            Length of the interval on either side, in standard deviations of the noise and of sampling.
+            Half the length of the interval, in standard deviations of the noise and of sampling.
 
         Returns
         -------
-        tuple of float
-            Share and half length; both nan where all records may be noise.
+        Estimate
+            Not determined where all records may be noise.
         """
-        if self.total <= SEEN * self.total_noise:
-            return math.nan, math.nan
-        share = min(max(float(self.counts @ chosen) / self.total, 0.0), 1.0)
+        if self.total <= max(SEEN * self.total_noise, 1.0):
+            return Estimate()
+        count = float(self.counts @ chosen)
         noise = self.noise * float(np.linalg.norm(haar() @ chosen / node_sizes()))
-        noise = math.hypot(noise, self.total_noise * (float(chosen.mean()) - share))
-        return share, z * math.hypot(noise / self.total, math.sqrt(share * (1 - share) / self.total))
+        return share_of(count, math.hypot(noise, self.total_noise * (float(chosen.mean()) - count / self.total)), self.total, z)
 
     def _variances(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the variance of the number of records up to each leaf, and its covariance with that of present cells."""
@@ -156,6 +165,11 @@ class Distribution:
 
     def _leaf(self, q: float) -> int:
         return min(int(np.searchsorted(self.shares[1:], q, "left")), self.n_leaves - 1)
+
+
+def typical_variance() -> float:
+    """Return the median variance of the noise of a number of records up to a leaf, in units of that of a coefficient."""
+    return float(np.median(leaf_variances()[0]))
 
 
 @cache

@@ -182,7 +182,7 @@ def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described:
                         "as from x.astype(float)."
                     )
         described = {name: kind if name in asked else "ignore" for name in names}
-    facts = FrameFacts.of(frame, described)
+    facts = FrameFacts.of(frame, described) if kind else FrameFacts.of(frame, described, target=True).with_described()
     types = {name: frame[name].dtype for name in facts.are_text}
     return facts, frozenset(name for name, dtype in types.items() if isinstance(dtype, np.dtype) and dtype.kind in "biu")
 
