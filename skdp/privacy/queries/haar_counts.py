@@ -130,8 +130,7 @@ class Leaves:
         missing = np.isnan(cells)
         cells = np.clip(np.where(missing, self.edges[0], cells), self.edges[0], self.edges[-1])
         places = np.searchsorted(self.edges, cells, "left")
-        places += np.searchsorted(self.edges, cells, "right")
-        return np.where(missing, LEAVES - 1, places)
+        return np.where(missing, LEAVES - 1, 2 * places + (self.edges[places] == cells))
 
 
 @dataclass(frozen=True)

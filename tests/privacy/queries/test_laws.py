@@ -475,7 +475,7 @@ def on_trees(q, cells, y):
     paths = []
     for v, edges in zip(cells[:2], q.edges, strict=True):
         there = min(max(v, edges[0]), edges[-1])
-        leaf = sum(edges < there) + sum(edges <= there) if math.isfinite(v) else 1023
+        leaf = 2 * sum(edges < there) + (there in edges) if math.isfinite(v) else 1023
         for level in range(10):
             node, place = divmod(leaf, 1024 >> level)
             paths.append(unit(node, 1 << level) * (1 if place < 512 >> level else -1))

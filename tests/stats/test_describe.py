@@ -1,0 +1,189 @@
+"""Descriptions of tables: what they say without noise, their intervals, their schema, and what they refuse."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import skdp
+from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning
+from skdp.privacy.queries.haar_counts import LEAVES, haar
+from skdp.stats import describe, plan_describe
+from skdp.stats._candidates import edges_for
+from skdp.stats._distribution import Distribution, leaf_variances, node_sizes
+from skdp.testing import reproducible_noise
+
+N = 4000
+KNOWN = {
+    "age": {"kind": "number", "bounds": [0, 100]},
+    "gain": {"kind": "number", "bounds": [0, 1e5]},
+    "town": {"kind": "category", "categories": ["Kent", "York"]},
+}
+
+
+def made_up(seed=0, n=N):
+    rng = np.random.default_rng(seed)
+    age = np.where(rng.random(n) < 0.2, np.nan, rng.integers(17, 90, n))
+    gain = np.where(rng.random(n) < 0.8, 0.0, np.floor(rng.exponential(9000.0, n)))
+    town = rng.choice(["Kent", "York", "Bath", None], n, p=[0.5, 0.3, 0.1, 0.1])
+    return pd.DataFrame({"age": age, "gain": gain, "town": town})
+
+
+FRAME = made_up()
+
+
+def without_noise(frame, **given):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        return describe(frame, epsilon=math.inf, **given)
+
+
+def test_without_noise_it_says_what_pandas_says():
+    found = without_noise(FRAME, schema=KNOWN, quantiles=(0.1, 0.5, 0.9))
+    expected = FRAME[["age", "gain"]].describe(percentiles=(0.1, 0.5, 0.9))
+    for row, precision in (("count", 1e-9), ("mean", 1e-5), ("std", 1e-3)):
+        np.testing.assert_allclose(found.table.loc[row], expected.loc[row], rtol=precision)
+    np.testing.assert_allclose(found.table.loc[["10%", "50%", "90%"], "age"], expected.loc[["10%", "50%", "90%"], "age"])
+    assert found.table.loc["50%", "gain"] == 0.0  # an atom
+    assert found.table.loc["missing", "age"] == pytest.approx(FRAME["age"].isna().mean())
+    shares = FRAME["town"].value_counts(normalize=True, dropna=False)
+    named = {"Kent": shares["Kent"], "York": shares["York"], "other": shares["Bath"], "(missing)": FRAME["town"].isna().mean()}
+    assert found.categories.loc["town", "value"].to_dict() == pytest.approx(named)
+
+
+def test_columns_that_nobody_describes_are_learned():
+    found = without_noise(FRAME.assign(code=np.arange(N) % 3))
+    low, high = found.limits.loc["age", ["low", "high"]]
+    assert low <= 17 and 89 <= high <= 256 and found.limits.loc["age", "bounds"] == "learned"
+    assert found.table.loc["mean of clipped values", "age"] == pytest.approx(FRAME["age"].mean(), rel=1e-4)
+    assert {f"bucket {skdp.preprocessing.hash_bucket('Kent')}", "(other)", "(missing)"} <= {*found.categories.loc["town"].index}
+    assert found.table.loc["mean of clipped values", "code"] == pytest.approx(1.0, abs=1e-3)
+
+
+def test_intervals_cover_noise_and_sampling():
+    """Of 25 tables with 11 numbers each, at least 245 intervals do, which fails by chance in less than 1 run of 10**4."""
+    shares, hits = {"Kent": 0.5, "York": 0.3, "other": 0.1, "(missing)": 0.1}, 0
+    ages, gain = np.arange(17, 90), 1800 - 0.1
+    for seed in range(25):
+        with reproducible_noise(seed):
+            found = describe(made_up(seed + 1, 1000), epsilon=1.0, schema=KNOWN, clip="bounds", quantiles=(0.25, 0.5, 0.75))
+        expected = {
+            ("age", "mean"): ages.mean(),
+            ("age", "std"): ages.std(),
+            ("age", "share missing"): 0.2,
+            ("gain", "mean"): gain,
+        }
+        expected |= {("age", f"quantile {q:g}"): np.quantile(ages, q) for q in (0.25, 0.5, 0.75)}
+        rows = [(found.intervals.loc[name], value) for name, value in expected.items()]
+        rows += [(found.categories.loc[("town", name)], value) for name, value in shares.items()]
+        hits += sum(row["low"] <= value <= row["high"] for row, value in rows)
+    assert hits >= 245
+
+
+def test_the_name_of_a_row_says_what_is_clipped():
+    frame = FRAME.assign(gain=np.minimum(FRAME["gain"], 20.0))
+    with reproducible_noise(0):
+        found = describe(frame, epsilon=1.0, schema=KNOWN)
+        plain = describe(frame, epsilon=1.0, schema=KNOWN, clip="bounds")
+    low, high = found.limits.loc["gain", ["low", "high"]]
+    assert high < 1e5 and f"mean of values clipped to [{low:.6g}, {high:.6g}]" in found.intervals.loc["gain"].index
+    assert f"gain to [{low:.6g}, {high:.6g}]" in str(found)
+    width = found.intervals.loc["gain"].iloc[2]
+    assert "mean" in plain.intervals.loc["gain"].index and "clipped" not in str(plain)
+    assert width["high"] - width["low"] < 0.1 * (plain.intervals.loc[("gain", "mean")] @ [0, -1, 1])
+
+
+@pytest.mark.parametrize("schema", (KNOWN, None, {"age": KNOWN["age"]}), ids=("known", "learned", "part"))
+def test_a_fit_with_its_schema_learns_nothing(schema):
+    with reproducible_noise(0):
+        found = describe(FRAME, epsilon=8.0, delta=1e-6, schema=schema)
+        for model in (skdp.DPLogisticRegression, skdp.DPAdditiveClassifier):
+            fitted = model(epsilon=1.0, schema=found.schema, classes=[0, 1]).fit(FRAME.fillna({"age": 50}), np.arange(N) % 2)
+            assert "ColumnHistograms" not in str(fitted.privacy_report_)
+    assert {*found.schema.columns} == {*FRAME.columns}
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        ({"quantiles": (0.5, 1.5)}, "quantiles"),
+        ({"clip": "none"}, "clip"),
+        ({"delta": 0}, "delta=0"),
+        ({"schema": {"age": "ignore", "gain": "ignore", "town": "ignore"}}, "schema"),
+        ({"schema": {"columns": {"nobody": KNOWN["age"]}}}, "nobody"),
+    ],
+    ids=str,
+)
+def test_what_it_refuses_before_the_charge(wrong, message):
+    ledger = skdp.PrivacyLedger(epsilon=10.0, delta=1e-5)
+    with ledger, pytest.raises(ValueError, match=message), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        describe(FRAME, **{"epsilon": 1.0, "schema": KNOWN, **wrong})
+    assert not len(ledger.entries)
+
+
+def test_it_warns_before_the_charge_where_noise_hides_all():
+    ledger = skdp.PrivacyLedger(epsilon=10.0, delta=1e-3)
+    with ledger, warnings.catch_warnings():
+        warnings.simplefilter("error", LowSignalWarning)
+        for schema in (KNOWN, None):
+            with pytest.raises(LowSignalWarning):
+                describe(FRAME[:300], epsilon=0.05, schema=schema)
+    assert not len(ledger.entries)
+
+
+def test_noise_that_hides_all_is_said_and_breaks_nothing():
+    for seed in range(2):
+        with reproducible_noise(seed), warnings.catch_warnings():
+            warnings.simplefilter("ignore", LowSignalWarning)
+            found = describe(FRAME[:50], epsilon=0.02, delta=1e-5, schema=KNOWN)
+        assert "not determined" in str(found) and "not determined" in found._repr_html_()
+        assert found.plot() is not None
+
+
+def test_a_plan_states_what_a_description_spends():
+    with reproducible_noise(0):
+        found = describe(FRAME, epsilon=1.0, schema=KNOWN).privacy_report
+    for planned in (
+        plan_describe(FRAME, epsilon=1.0, schema=KNOWN),
+        plan_describe(N, epsilon=1.0, schema={"columns": KNOWN}),
+    ):
+        assert planned.planned and planned.noise_size == found.noise_size
+        assert [str(line) for line in planned.releases] == [str(line) for line in found.releases]
+    assert "rank of a quantile" in plan_describe(N, 5, epsilon=1.0).noise_size
+
+
+def test_it_prints_and_draws():
+    pytest.importorskip("matplotlib").use("agg")
+    with reproducible_noise(0):
+        found = describe(FRAME, epsilon=3.0, schema=KNOWN)
+    assert "Kent" in str(found) and str(found).endswith(found.privacy_report.summary) and repr(found) == str(found)
+    page = found._repr_html_()
+    assert page.count("<svg") == 2 + 4 and "Kent" in page
+    figure = found.plot()
+    assert [ax.get_title() for ax in figure.axes] == list(FRAME.columns)
+
+
+@pytest.mark.parametrize(
+    "low, high", [(0.0, 1.0), (0.0, 120.0), (0.5, 510.9), (0.0, 1e5), (-3e5, 3e5), (5e5, 1e6), (0.0, 1e-9), (-10.0, 1e9)]
+)
+@pytest.mark.parametrize("most", (8, 511, 8192))
+def test_candidates_are_public_and_between_the_limits(low, high, most):
+    edges = edges_for(low, high, most)
+    assert edges[0] == low and edges[-1] == high and edges.size <= most and (np.diff(edges) > 0).all()
+    if high - low <= most - 3:
+        assert np.isin(np.arange(math.ceil(low), math.floor(high) + 1.0), edges).all()
+
+
+def test_the_noise_of_a_distribution_function_is_what_it_says(rng):
+    counts = rng.integers(0, 50, LEAVES).astype(float)
+    exact, edges = haar() @ counts, np.arange(511.0)
+    found = Distribution(edges, exact, 1.0, counts.sum(), False)
+    np.testing.assert_allclose(found.counts, counts, atol=1e-9)
+    noises = rng.normal(size=(2000, LEAVES - 1))
+    sums = np.cumsum(noises / node_sizes() @ haar(), axis=1)
+    own, shared = leaf_variances()
+    np.testing.assert_allclose(sums.var(axis=0)[:-1], own[:-1], rtol=0.25)
+    np.testing.assert_allclose((sums * sums[:, [-2]]).mean(axis=0), shared, atol=0.1)
