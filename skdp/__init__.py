@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from skdp import mirror_maps as mirror_maps
     from skdp import model_selection as model_selection
     from skdp import penalties as penalties
+    from skdp import pipeline as pipeline
     from skdp import preprocessing as preprocessing
     from skdp import privacy as privacy
     from skdp import samplings as samplings

@@ -41,6 +41,7 @@ TRUSTED = (
     "skdp.minimax._group_dro_saddle.GroupDROSaddle",
     "skdp.estimators.additive._basis.AdditiveBasis",
     "skdp.estimators.additive._basis.Term",
+    "skdp.pipeline.DPPipeline",
     "skdp.preprocessing._categories.KnownCategories",
     "skdp.preprocessing._columns.SchemaColumns",
     "skdp.preprocessing._learned_schema.LearnedSchema",

@@ -49,6 +49,9 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_version": set(),
     "_scikit_learn": set(),
     "inspection": {"_label_types", "_plots", "_scikit_learn"},
+    "pipeline": {
+        *("estimators", "_data_validation", "_persons", "_scikit_learn", "_table_types", "_validation"),
+    },
     "model_selection": {
         "_docstrings",
         *("_data_validation", "_persons", "_scikit_learn", "_table_types", "_validation"),

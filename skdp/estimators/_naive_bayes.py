@@ -121,6 +121,12 @@ class DPMultinomialNB(DPProbabilisticClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: the model is for counts, as scikit-learn's is."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
     def _rows_of(self, X: Any) -> Any:
         """Return the rows of a table to predict for as the fit takes them: clipped, then without negative entries."""
         rows = RowNormClipper(self.data_norm).fit_transform(read_unlabelled(self, X))

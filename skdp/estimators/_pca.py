@@ -1,5 +1,6 @@
 """Private principal components."""
 
+import math
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any, ClassVar
@@ -173,10 +174,22 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
         self.random_state = random_state
         self.verbose = verbose
 
+    _usual_share: ClassVar[float] = 0.25  # of the squared Gaussian-DP parameter of a pipeline
+
+    def _facts_of_output(self) -> dict[str, Any]:
+        """Return the released length of most scores, to which the estimator that follows clips them; 1 before the fit."""
+        length = 3 * math.sqrt(self._n_features_out) if self.whiten else float(getattr(self, "clip_radius_", 1.0))
+        return {"data_norm": length, "feature_bounds": length}
+
+    def _likely_widths(self, X: Any, n_features: int | None = None) -> list[int]:
+        """Return likely numbers of components."""
+        width = int(n_features or X.shape[1])
+        return [min(number, width) for number in ((1, 8) if self.n_components is None else (int(self.n_components),))]
+
     @property
     def _n_features_out(self) -> int:
         """Number of columns that `transform` returns."""
-        return len(self.components_)
+        return len(getattr(self, "components_", "1"))
 
     @takes_tables
     def transform(self, X: Any) -> np.ndarray:

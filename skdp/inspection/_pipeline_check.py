@@ -95,7 +95,9 @@ class PipelineCheck:
             end = "Private: all that depends on the records has noise."
         else:
             end = "No step is private."
-        return "\n".join([*lines, end])
+        spending = sum(step.verdict == PRIVATE for step in self.steps)
+        adding = f"{spending} budgets, which add up; skdp.pipeline.DPPipeline spends one for the steps of a pipeline."
+        return "\n".join([*lines, *([adding] if spending > 1 else []), end])
 
 
 def check_pipeline(pipeline: Any) -> PipelineCheck:

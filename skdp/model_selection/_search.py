@@ -664,6 +664,7 @@ def _spender(model: Any) -> tuple[str, Any]:
         if any(kind.__module__.startswith("skdp.") for kind in type(part).__mro__)
         and set(OWN) <= set(part.get_params(deep=False))
     ]
+    found = [(prefix, part) for prefix, part in found if not any(prefix != q and prefix.startswith(q) for q, _ in found)]
     if len(found) != 1:
         raise TypeError(
             f"{len(found)} steps of {type(model).__name__} spend a budget; expected exactly one, a private classifier of skdp."

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import TransformerMixin
@@ -15,7 +15,7 @@ from skdp._scikit_learn.pipelines import warn_of_learning_steps
 from skdp._table_types import as_frame, as_table, is_lazy
 from skdp._validation import check_random_state, check_truth, shown
 from skdp.preprocessing._frame_facts import FrameFacts, warn_of_ids, warn_of_types
-from skdp.preprocessing._learning import Learned, LearningPlan, in_words, learn, warn_of_unlearned
+from skdp.preprocessing._learning import USUAL_SHARE, Learned, LearningPlan, in_words, learn, warn_of_unlearned
 from skdp.preprocessing._pipeline import from_schema, prepared_names
 from skdp.privacy.budget import Budget, unit_of
 from skdp.privacy.data.persons import SomeRows
@@ -25,6 +25,7 @@ from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import OTHER_FITS, PrivacyReport, assumed_of
 
 TARGET = "every target is a finite number"
+LIKELY = (2, 20)  # numbers of common categories of a column of text for which a step behind this one is planned
 
 
 class LearnedSchema(TransformerMixin, BoundToLedgers):
@@ -111,6 +112,8 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
     >>> prepare.schema_.columns["hour"].bounds, prepare.schema_.columns["length"].scale
     ((0.0, 23.0), 'log')
     """
+
+    _usual_share: ClassVar[float] = USUAL_SHARE  # of the squared Gaussian-DP parameter of a pipeline
 
     def __init__(
         self,
@@ -249,6 +252,17 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             names = tuple(f"x{place}" for place in range(int(n_features)))  # type: ignore[arg-type]
             facts = FrameFacts(int(n_samples), names, {}, dict.fromkeys(names, False), typed=True)
         return self._report(self._plan(facts), facts, NoiseSource(), planned=True)
+
+    def _facts_of_output(self) -> dict[str, Any]:
+        """Return public facts about the rows that `transform` returns, as parameters of the estimator that follows."""
+        return {"data_norm": 1.0, "feature_bounds": 1.0}
+
+    def _likely_widths(self, X: Any, n_features: int | None = None) -> list[int]:
+        """Return likely numbers of columns that `transform` returns, for few and for many categories of text."""
+        if X is None:
+            return [int(n_features or 1)]
+        facts = FrameFacts.of(X, self.schema)
+        return [facts.likely(of_text).n_features for of_text in LIKELY]
 
     def _check_parameters(self) -> None:
         unit_of(self.privacy_unit)

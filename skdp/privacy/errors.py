@@ -152,6 +152,15 @@ def silent() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def heard() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect what `warn` says inside, in `silent`; nothing is shown or raised, and other people's warnings stay silent."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        warnings.filters.insert(0, Silence.FILTER)  # type: ignore[attr-defined]
+        yield found
+
+
 def silently(method: Method) -> Method:
     """Let a function that reads records run in `silent`."""
 

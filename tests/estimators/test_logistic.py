@@ -126,7 +126,7 @@ def test_report_in_all_its_forms(table):
     report = model.privacy_report_
     content = json.loads(report.to_json())
     assert content == report.to_dict()
-    assert content["schema_version"] == "2.1"
+    assert content["schema_version"] == "2.2"
     assert (content["private"], content["reproducible_noise"]) == (True, False)
     assert content["planned"] is False
     assert (content["epsilon"], content["delta"], content["adjacency"]) == (1.0, 1 / 600**2, "replace_one")

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import skdp.estimators
 from skdp import (
+    DPPCA,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
     DPAUCMaximizer,
@@ -26,12 +27,14 @@ from skdp import (
     DPLinearSVC,
     DPLogisticRegression,
     DPMinimax,
+    DPMultinomialNB,
     DPQuantileRegressor,
     DPRobustRegressor,
     DPTabularClassifier,
     DPTabularRegressor,
 )
 from skdp.estimators.boosting import _rule
+from skdp.pipeline import DPPipeline
 from skdp.preprocessing import BoundedScaler, RowNormClipper
 from skdp.privacy import budget
 from skdp.solvers import SGDA, PrivateDiff
@@ -73,6 +76,9 @@ ESTIMATORS = [
     DPAUCMaximizer(solver=PrivateDiff(30, batch_size=10)),
     DPAUCMaximizer(scorer="mlp", hidden_layer_sizes=(4,), solver=SGDA(20)),
     DPAUCMaximizer(math.inf, solver=SGDA(200)),
+    DPMultinomialNB(),
+    DPMultinomialNB(math.inf),
+    DPPipeline([("pca", DPPCA(2, feature_bounds=5.0)), ("model", DPLogisticRegression())], epsilon=math.inf),
     DPGroupDROClassifier(),
     DPGroupDROClassifier(math.inf, solver=SGDA(200)),
     DPMinimax(Regression),

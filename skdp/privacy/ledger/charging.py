@@ -131,7 +131,7 @@ def prepaid(mu: float, adjacency: str, unit: str = "record") -> Iterator[None]:
     def take(spending: Spending, bound: Bound) -> None:
         other = (spending.adjacency, spending.unit) != (adjacency, unit)
         if not parts or other or not gaussian_mu_of(spending) <= parts.pop() * (1 + ROUNDING):
-            raise PrivacyAccountingError("A part of a search would spend more than was charged for it; nothing was released.")
+            raise PrivacyAccountingError("A part would spend more than was charged for it; nothing was released.")
 
     token = _instead.set(take)
     try:
@@ -197,7 +197,7 @@ def gaussian_mu_of(spending: Spending) -> float:
     composition = spending.composition
     if composition is None or composition.sampled or composition.selections:
         raise PrivacyAccountingError(
-            f"{spending.estimator} has releases other than Gaussian ones of all records, which cannot share the budget of a "
-            "search; expected a solver of full-data Gaussian releases, as 'auto' chooses. Nothing was charged."
+            f"{spending.estimator} has releases other than Gaussian ones of all records, which cannot share a budget with "
+            "others; expected a solver of full-data Gaussian releases, as 'auto' chooses. Nothing was charged."
         )
     return math.sqrt(composition.full)

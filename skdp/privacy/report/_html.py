@@ -66,7 +66,7 @@ def as_fragment(report: Any) -> str:
         ("Public, not protected", _facts({name: _value(value) for name, value in _public(report).items()}, escaped=True)),
         *([("Learned from the records, with noise", _facts(report.learned))] if report.learned else []),
         ("Assumptions", _list(report.assumptions)),
-        ("Releases", _releases(report)),
+        *((f"Releases{of}", _releases(step)) for of, step in _steps(report)),
         ("Noise", _facts(report.noise_facts())),
         ("Method", _facts(_method(report))),
     )
@@ -75,6 +75,12 @@ def as_fragment(report: Any) -> str:
         f'<section class="skdp-report">\n<style>{STYLE}</style>\n<h1>{html.escape(report.title)}</h1>\n'
         f"{_guarantee(report)}\n{body}\n</section>"
     )
+
+
+def _steps(report: Any) -> list[tuple[str, Any]]:
+    """Return the report of each step with the end of its heading; the report itself without steps."""
+    steps = {} if report.steps is None else report.steps
+    return [(f" of {name} ({step.estimator})", step) for name, step in steps.items()] or [("", report)]
 
 
 def _guarantee(report: Any) -> str:

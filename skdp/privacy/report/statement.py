@@ -14,7 +14,7 @@ from skdp.privacy.report._html import as_fragment, as_page
 from skdp.privacy.report._public_columns import in_words
 from skdp.privacy.schedule import Curve, Laplace, Release, Schedule, Selection, SinglePass
 
-SCHEMA_VERSION = "2.1"  # version of the JSON document; the second number rises with new fields, the first if fields change
+SCHEMA_VERSION = "2.2"  # version of the JSON document; the second number rises with new fields, the first if fields change
 WIDTH = 110  # characters per line of the printed text; a choice
 # Conditions of every guarantee.
 OTHER_FITS = "other fits on the same records, and anything else computed from them, spend more budget"
@@ -156,6 +156,8 @@ class PrivacyReport:
         For a plan: the number of records, or the epsilon, that would be enough.
     learned : mapping or None, default=None
         What releases told about each column: values with noise, which are protected by the guarantee, in words.
+    steps : mapping or None, default=None
+        Reports of the steps of a pipeline, by name, each of a part of the budget.
     """
 
     estimator: str
@@ -174,6 +176,7 @@ class PrivacyReport:
     versions: Mapping[str, str]
     needed: Needed | None = None
     learned: Mapping[str, str] | None = None
+    steps: Mapping[str, "PrivacyReport"] | None = None
 
     @property
     def private(self) -> bool:
@@ -258,7 +261,14 @@ class PrivacyReport:
                 [f"epsilon = {self.spent.epsilon:.6g}, delta = {self.spent.delta:.6g}, by {self.accounting}"],
             ),
             ("Solver", [f"{self.solver}: {self.solver_title}; {self.solver_reason}"]),
-            ("Releases", [str(line) for line in self.releases_together()]),
+            *(
+                section
+                for name, step in (self.steps or {"": self}).items()
+                for section in [
+                    *([("", [f"Step {name}: {step.estimator}, {step.summary}"])] if name else []),
+                    ("Releases", [str(line) for line in step.releases_together()]),
+                ]
+            ),
             ("Noise", list(self.noise_facts().values())),
             ("Public", [line for name, value in in_words(self.public).items() for line in _lines(name, value)]),
             *([("Learned", ["from the records, with noise:", *_each(self.learned)])] if self.learned else []),
