@@ -1,4 +1,4 @@
-"""Parse the command line ``python -m skdp fit | predict | evaluate | plan | schema | ledger | demo``, and run the command."""
+"""Parse the command line ``python -m skdp fit | predict | evaluate | describe | plan | schema | ledger | demo``, and run the command."""
 
 import argparse
 import os
@@ -93,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_fit(commands.add_parser("fit", help="fit a private model to a table and save it with its privacy report"))
     _add_predict(commands.add_parser("predict", help="predict for the records of a table"))
     _add_evaluate(commands.add_parser("evaluate", help="print scores of a model on test records that may be published"))
+    _add_describe(commands.add_parser("describe", help="print statistics of a table that may be published, with intervals"))
     _add_plan(commands.add_parser("plan", help="print the guarantee of a fit before any data is touched"))
     _add_schema(
         commands.add_parser("schema", help="write a schema of a table: a template to fill in, or what --learn learns privately")
@@ -157,6 +158,22 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="write the scores: .json or .csv")
     parser.add_argument("--report", type=Path, metavar="R", help="write the privacy report: .html, .json or .txt")
     parser.add_argument("--trust", action="store_true", help="read a .joblib MODEL, although it can run arbitrary code")
+
+
+def _add_describe(parser: argparse.ArgumentParser) -> None:
+    _add_table(parser)
+    parser.add_argument("--epsilon", type=float, required=True, help="privacy budget of the whole description")
+    parser.add_argument("--delta", type=float, help="privacy parameter (default: 1/n**2, at least 1e-11)")
+    parser.add_argument("--adjacency", default="replace_one", help="replace_one (default) or zero_out")
+    parser.add_argument("--schema", type=Path, metavar="S", help="JSON file of known bounds and categories; others are learned")
+    parser.add_argument("--confidence", type=float, default=0.95, help="coverage of the intervals (default: 0.95)")
+    parser.add_argument(
+        "--clip", default="auto", help="auto (default), or bounds: means of columns with bounds are never clipped"
+    )
+    _add_persons(parser)
+    parser.add_argument("--ledger", type=Path, metavar="L", help="charge the description to this ledger")
+    parser.add_argument("--out", type=Path, help="write a page with small pictures: .html")
+    parser.add_argument("--report", type=Path, metavar="R", help="write the privacy report: .html, .json or .txt")
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from skdp._files._suffixes import imported
 from skdp._plots import pyplot
 from skdp.preprocessing._schema import Schema
 from skdp.privacy.queries.haar_counts import LEAVES
+from skdp.privacy.report._html import PAGE, as_fragment
 from skdp.privacy.report.statement import PrivacyReport, PrivacySpent
 from skdp.stats._distribution import Distribution
 from skdp.stats._estimate import Estimate
@@ -127,7 +128,8 @@ class DescribedCategory(DescribedColumn):
 
     def all_shares(self) -> Iterator[tuple[str, Estimate]]:
         """Yield the categories and their shares, the most frequent one first, and then missing cells."""
-        yield from sorted(self.shares.items(), key=lambda item: -item[1].value if item[1].determined else 0.0)
+        rest = {"other", "(other)"}
+        yield from sorted(self.shares.items(), key=lambda item: (item[0] in rest, -item[1].value))
         yield "(missing)", self.missing
 
 
@@ -219,11 +221,29 @@ class Description:
             cells = [_with_interval(found[row]) if row in found else "" for row in self._heads]
             lines.append([escape(column.name), self._picture(column), *cells])
         parts = [_html_table(["column", "", *self._heads], lines)] if lines else []
-        shares = [[escape(column.name), escape(name), _bar(one), _with_interval(one)] for column, name, one in self._shares()]
+        shares, last = [], None
+        for column, name, one in self._shares():
+            named = "" if column is last else escape(column.name)
+            shares.append([named, escape(name), _bar(one), _with_interval(one).replace("<br>", " ")])
+            last = column
         parts += [_html_table(["column", "category", "", "share"], shares)] if shares else []
         parts += [f"<p>{escape(self._of_clipping)}.</p>"] if self._of_clipping else []
         note = f"{self.confidence:.0%} intervals are for noise and sampling. {self.privacy_report.summary}"
         return f'<div style="color:inherit;overflow-x:auto">{"".join(parts)}<p>{escape(note)}</p></div>'
+
+    def to_html(self) -> str:
+        """Return the description and its privacy report as an HTML page.
+
+        Returns
+        -------
+        str
+            A complete HTML document, which loads nothing from elsewhere.
+        """
+        content = (
+            '<section class="skdp-report" style="max-width: none"><h1>Description of a table</h1>'
+            f"{self._repr_html_()}</section>\n{as_fragment(self.privacy_report)}"
+        )
+        return PAGE.format(title="Description of a table", fragment=content)
 
     def plot(self) -> Any:
         """Draw a small picture of each column, with bands for noise and sampling.
@@ -316,7 +336,7 @@ def _html_table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """Return rows of HTML as a table with a heading."""
     head = "".join(f'<th style="{CELL}">{escape(name)}</th>' for name in heads)
     body = "".join("<tr>" + "".join(f'<td style="{CELL}">{cell}</td>' for cell in line) + "</tr>" for line in lines)
-    style = "border-collapse:collapse;border:0;font:inherit;color:inherit;background:transparent"
+    style = "border-collapse:collapse;border:0;font:inherit;color:inherit;background:transparent;width:auto;margin:1em 0"
     return f'<table style="{style}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 

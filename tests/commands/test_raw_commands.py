@@ -662,3 +662,22 @@ def test_an_evaluation_that_makes_no_sense_is_refused(folder, capsys):
         assert told in message and "nurse" not in message
     run("evaluate", "m.skops", "gaps.csv", "--target", "rich", "--epsilon", 1, "--drop-missing-target")
     assert f"number of records {N + 1}; {N} of them have a target; {N} for the scores" in capsys.readouterr().out
+
+
+def test_a_table_is_described_on_a_page(parts, capsys):
+    """With the same bits from a file and from a folder; what is known of it is stated; persons are protected."""
+    Path("known.json").write_text(json.dumps({"age": {"kind": "number", "bounds": [0, 120]}, "member": "ignore"}))
+    run("ledger", "l.sqlite", "--epsilon", 9, "--delta", 1e-4)
+    words = ("--epsilon", 2, "--schema", "known.json", "--ledger", "l.sqlite")
+    run("describe", "raw.parquet", *words, "--out", "page.html", "--report", "r.json")
+    told = capsys.readouterr().out
+    run("describe", "parts", *words)
+    same = capsys.readouterr().out
+    assert told.partition("count")[2].partition("Written: page.html")[0] == same.partition("count")[2].partition("Charged")[0]
+    assert "bucket" in told
+    page = Path("page.html").read_text()
+    assert page.count("<svg") >= 4 and "http" not in page.split("</style>")[-1] and json.loads(Path("r.json").read_text())
+    assert len(PrivacyLedger("l.sqlite").entries) == 2
+    run("describe", "raw.csv", "--epsilon", 2, "--persons", "length")
+    assert "number of persons 6000" in capsys.readouterr().out
+    run("describe", "raw.csv", "--epsilon", 2, "--schema", "none.json", code=2)
