@@ -1,4 +1,4 @@
-"""Parse the command line ``python -m skdp fit | predict | evaluate | describe | plan | schema | ledger | demo``, and run the command."""
+"""Parse the command line ``python -m skdp fit | predict | evaluate | describe | plan | ...``, and run the command."""
 
 import argparse
 import os
