@@ -221,11 +221,11 @@ class Description:
             cells = [_with_interval(found[row]) if row in found else "" for row in self._heads]
             lines.append([escape(column.name), self._picture(column), *cells])
         parts = [_html_table(["column", "", *self._heads], lines)] if lines else []
-        shares, last = [], None
-        for column, name, one in self._shares():
-            named = "" if column is last else escape(column.name)
+        shares, last = [], ""
+        for category, name, one in self._shares():
+            named = "" if category.name == last else escape(category.name)
             shares.append([named, escape(name), _bar(one), _with_interval(one).replace("<br>", " ")])
-            last = column
+            last = category.name
         parts += [_html_table(["column", "category", "", "share"], shares)] if shares else []
         parts += [f"<p>{escape(self._of_clipping)}.</p>"] if self._of_clipping else []
         note = f"{self.confidence:.0%} intervals are for noise and sampling. {self.privacy_report.summary}"
