@@ -61,12 +61,12 @@ def describe(
         found = described(frame, schema=words, persons=numbers, **parameters)
     print(f"Read {table}: number of {unit_in_words(persons)} {found.privacy_report.public[found.privacy_report.budget.number]}.")
     print(found)
-    for path, content in (
-        (out, lambda: found.to_html().encode()),
-        (report, lambda: report_content(found.privacy_report, report)),
-    ):
+    if out is not None:
+        write_whole(out, found.to_html().encode())
+    if report is not None:
+        write_whole(report, report_content(found.privacy_report, report))
+    for path in (out, report):
         if path is not None:
-            write_whole(path, content())
             print(f"Written: {path}")
     if account is not None:
         print(charged(account, ledger))
