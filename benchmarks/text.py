@@ -114,5 +114,5 @@ def compare(tables: list[str], repeats: int, out: Path) -> None:
                     }
                 )
     out.mkdir(parents=True, exist_ok=True)
-    write_json(out / "text.json", {"made_with": made_with(), "repeats": repeats, "results": results})
+    write_json({**made_with(), "repeats": repeats, "results": results}, out / "text.json")
     (out / "text.md").write_text(ABOUT.format(repeats=repeats) + "\n" + "\n".join(lines) + "\n")

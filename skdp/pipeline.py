@@ -60,7 +60,8 @@ class Part:
         """Return the step with facts about the rows that another one makes, if it has parameters for them and states none."""
         given, facts = self.model.get_params(deep=False), step._facts_of_output()
         names = [name for name in ("schema", "feature_bounds", "data_norm") if name in given]
-        known = {} if any(given[name] is not None for name in names) else {name: facts[name] for name in names[-1:]}
+        stated = any(given[name] is not None for name in names)
+        known = {} if stated else {name: facts[name] for name in [name for name in names if name in facts][-1:]}
         if given.get("n_components") is not None:  # how many features a step learns is not known before
             known["n_components"] = min(given["n_components"], n_features)
         return replace(self, model=clone(self.model).set_params(**known))

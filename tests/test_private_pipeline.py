@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from seeded import fitted
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
@@ -34,7 +35,6 @@ from skdp.privacy.accounting.privacy_loss import Composition
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.schedule import Schedule
 from skdp.solvers import GradientDescent
-from tests.helpers.seeded import fitted
 
 N = 1200
 RNG = np.random.default_rng(0)
@@ -273,6 +273,21 @@ def test_the_last_step_may_be_any_that_shares(recwarn):
     assert scores.shape == (N, 2)
     with pytest.raises(AttributeError, match="no fit_predict"):
         DPPipeline(TWO).fit_predict(X, Y)
+
+
+@pytest.mark.parametrize("output", ("standardized", "units"))
+def test_the_last_step_gets_the_bounds_of_what_is_not_divided(output):
+    """Also of a constant column."""
+    table = X.assign(zero=0.0)
+    last = DPLogisticRegression(classes=["no", "yes"])
+    model = fitted(DPPipeline([("columns", LearnedSchema(output=output)), ("model", last)], epsilon=3.0), table, Y)
+    bounds, length = model["model"].feature_bounds, model["model"].data_norm
+    if output == "standardized":
+        assert (bounds, length) == (None, model["columns"].schema_.data_norm)
+    else:
+        made, (low, high) = model["columns"].transform(table), np.transpose(bounds)
+        assert length is None and ((made >= low) & (made <= high)).all()
+    assert model.score(table, Y) > 0.6
 
 
 def test_labels_are_predicted_as_well_as_by_a_model_that_learns_its_columns():

@@ -344,7 +344,9 @@ class Number(Column):
         return self._treatment_in_words, BoundedScaler([column.bounds for column in alike], scale=self.scale, fill=self.fill)
 
     def in_own_units(self, alike: Sequence["Number"], sparse_output: bool) -> tuple[str, Any]:
-        """Return what clips numbers to their bounds."""
+        """Return what clips numbers to their bounds, and fills gaps of learned ones by the centre."""
+        if self.learned is not None:
+            return "learned numbers", ColumnMap([NumberInUnits.of(column) for column in alike])
         return self._treatment_in_words, BoundedNumbers([column.bounds for column in alike], scale=self.scale, fill=self.fill)
 
     def indicators(self, name: str, start: int, length: float) -> Iterator[Indicators]:
@@ -513,6 +515,18 @@ class Number(Column):
 
     def _on_scale(self, values: np.ndarray) -> np.ndarray:
         return signed_log(values / self._known.unit) if self.scale == "log" else values
+
+
+class NumberInUnits(Number):
+    """A learned number that is clipped to its bounds, and neither centred nor scaled."""
+
+    @classmethod
+    def of(cls, number: Number) -> "NumberInUnits":
+        """Return the number alone, with the indicator of missing cells if it has one."""
+        return cls(number.bounds, "linear", number.fill, replace(number._known, integers=(), logarithm=0.0))
+
+    def _scaled(self, values: np.ndarray) -> np.ndarray:
+        return np.clip(values, *self.bounds)
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from skdp._persons import taken_persons, without_number
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._scikit_learn.pipelines import warn_of_learning_steps
 from skdp._table_types import as_frame, as_table, is_lazy
-from skdp._validation import check_random_state, check_truth, shown
+from skdp._validation import check_option, check_random_state, check_truth, shown
+from skdp.preprocessing._column_kinds import FURTHEST
 from skdp.preprocessing._frame_facts import FrameFacts, warn_of_ids, warn_of_types
 from skdp.preprocessing._learning import USUAL_SHARE, Learned, LearningPlan, in_words, learn, warn_of_unlearned
-from skdp.preprocessing._pipeline import from_schema, prepared_names
+from skdp.preprocessing._pipeline import from_schema, names_of, unscaled
 from skdp.privacy.budget import Budget, unit_of
 from skdp.privacy.data.persons import SomeRows
 from skdp.privacy.errors import silently
@@ -25,6 +26,7 @@ from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import OTHER_FITS, PrivacyReport, assumed_of
 
 TARGET = "every target is a finite number"
+OUTPUTS = ("rows", "standardized", "units")
 LIKELY = (2, 20)  # numbers of common categories of a column of text for which a step behind this one is planned
 
 
@@ -55,6 +57,11 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         types.
     learn_target : bool, default=False
         Whether y holds numbers whose range is learned, too. It is ``schema_.target_bounds`` then.
+    output : {"rows", "standardized", "units"}, default="rows"
+        What `transform` returns. "rows" has rows of length at most 1, for estimators of skdp. "standardized" is the same without
+        the division by a length: numbers around their centre in sizes of their core, at most 4 of them away, as after a
+        `StandardScaler`. "units" has numbers in the units of X, clipped to the learned limits, with gaps filled by the centre,
+        as after a `SimpleImputer`. In all of them, categories and missing cells have indicators, as after a `OneHotEncoder`.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
 
@@ -124,6 +131,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         privacy_unit: str = "record",
         schema: Any = None,
         learn_target: bool = False,
+        output: str = "rows",
         random_state: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -132,6 +140,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         self.privacy_unit = privacy_unit
         self.schema = schema
         self.learn_target = learn_target
+        self.output = output
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -188,12 +197,12 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         Returns
         -------
         ndarray of shape (n_samples, n_features_out), or table in partitions
-            Rows of length at most 1; those of a table in partitions are mapped when they are read.
+            The rows, as ``output`` says; those of a table in partitions are mapped when they are read.
         """
         check_is_fitted(self, "schema_")
         X = as_table(X)
         warn_of_types(self.schema_, X)
-        return from_schema(self.schema_).fit_transform(X)
+        return self._preparation().fit_transform(X)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the prepared columns.
@@ -209,7 +218,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
             The names.
         """
         check_is_fitted(self, "schema_")
-        return prepared_names(self.schema_)
+        return names_of(self._preparation(), self.schema_)
 
     def to_schema(self) -> dict[str, Any]:
         """Return what was learned as the content of a schema, which can be edited, written as JSON, and given to `from_schema`.
@@ -255,7 +264,19 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
 
     def _facts_of_output(self) -> dict[str, Any]:
         """Return public facts about the rows that `transform` returns, as parameters of the estimator that follows."""
-        return {"data_norm": 1.0, "feature_bounds": 1.0}
+        if self.output == "rows":
+            return {"data_norm": 1.0, "feature_bounds": 1.0}
+        schema = getattr(self, "schema_", None)
+        if self.output == "standardized" or schema is None:  # before the fit, limits are not known
+            length = 1.0 if schema is None else schema.data_norm  # of a typical row; longer ones are shortened
+            return {"feature_bounds": FURTHEST, **({"data_norm": length} if self.output == "standardized" else {})}
+        ends = {name: column.ends for name, column in schema.columns.items() if column.ends is not None}
+        bounds = {name: (low, high) if low < high else (low - 1, high + 1) for name, (low, high) in ends.items()}
+        return {"feature_bounds": [bounds.get(name, (0.0, 1.0)) for name in self.get_feature_names_out()]}
+
+    def _preparation(self) -> Any:
+        """Return what maps tables, by what was learned."""
+        return from_schema(self.schema_) if self.output == "rows" else unscaled(self.schema_, self.output == "units")
 
     def _likely_widths(self, X: Any, n_features: int | None = None) -> list[int]:
         """Return likely numbers of columns that `transform` returns, for few and for many categories of text."""
@@ -268,6 +289,7 @@ class LearnedSchema(TransformerMixin, BoundToLedgers):
         unit_of(self.privacy_unit)
         check_random_state(self.random_state)
         check_truth("learn_target", self.learn_target)
+        check_option("output", self.output, OUTPUTS)
 
     def _fit_in_partitions(self, X: Any, y: Any, persons: SomeRows | None) -> "LearnedSchema":
         from skdp.data._cells import CellReader, loaded_cells, typed_columns  # which imports this package

@@ -81,26 +81,59 @@ def from_schema(schema: Any, *, sparse_output: bool = False) -> Pipeline:
     0 -0.43        0.0        0.87          0.00
     1  0.00        0.0        0.00          0.87
     """
+    facts = Schema.read(schema)
+    parts = list(facts.parts(sparse_output))
+    if isinstance(facts, TreatmentSchema):
+        return _pipeline(facts, parts, sparse_output)
+    return _pipeline(facts, parts, sparse_output, {name: 1 / facts.data_norm for name, *_ in parts}, RowNormClipper(1.0))
+
+
+def unscaled(schema: Schema, in_units: bool) -> Pipeline:
+    """Return the transformer of a table whose rows are not divided by any length; indicators are 0 or at most 1.
+
+    Parameters
+    ----------
+    schema : Schema
+        What is known, or was learned, of the columns.
+    in_units : bool
+        Whether numbers keep their units; otherwise they are centred and scaled.
+
+    Returns
+    -------
+    Pipeline
+        As `from_schema` returns it.
+    """
+    parts = []
+    for columns in schema.alike():
+        first, *_ = alike = list(columns.values())
+        keeps = in_units and not first.exhaustive
+        of_alike = first.in_own_units(alike, False) if keeps else first.transformer(alike, schema.separator, False)
+        parts.append((*of_alike, list(columns)))
+    return _pipeline(schema, parts, False)
+
+
+def _pipeline(schema: Schema, parts: list[Any], sparse_output: bool, weights: Any = None, *after: Any) -> Pipeline:
     from sklearn.compose import ColumnTransformer  # heavy, and estimators import this package
 
-    facts = Schema.read(schema)
-    own_units = isinstance(facts, TreatmentSchema)
-    parts = list(facts.parts(sparse_output))
     columns = ColumnTransformer(
         parts,
         sparse_threshold=1.0 if sparse_output else 0.0,
-        transformer_weights=None if own_units else {name: 1 / facts.data_norm for name, *_ in parts},
+        transformer_weights=weights,
         verbose_feature_names_out=False,
     )
-    steps = (SchemaColumns.of(facts), columns, *(() if own_units else (RowNormClipper(1.0),)))
-    return SchemaPipeline(make_pipeline(*steps).steps)
+    return SchemaPipeline(make_pipeline(SchemaColumns.of(schema), columns, *after).steps)
 
 
 def prepared_names(schema: Schema) -> np.ndarray:
     """Return the names of the columns that `from_schema` makes, without a table."""
+    return names_of(from_schema(schema), schema)
+
+
+def names_of(preparation: Pipeline, schema: Schema) -> np.ndarray:
+    """Return the names of the columns that the transformer of a schema makes, without a table."""
     names = list(schema.columns)
     row = imported("pandas").DataFrame(np.zeros((1, len(names))), columns=names)
-    return from_schema(schema).fit(row).get_feature_names_out()
+    return preparation.fit(row).get_feature_names_out()
 
 
 def indicators_of(schema: Schema) -> Iterator[Indicators]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
+from seeded import fitted
 from sklearn.metrics import roc_auc_score
 from sklearn.naive_bayes import MultinomialNB
 
@@ -20,7 +21,6 @@ from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import ClassSums
 from skdp.testing import reproducible_noise
-from tests.helpers.seeded import fitted
 
 CLASSES = ["a", "b", "c"]
 

@@ -25,6 +25,7 @@ from benchmarks.frames import load_frame
 from benchmarks.tables import data_directory
 from skdp import BudgetExceededError, DPLogisticRegression, LowSignalWarning, NotPrivateWarning, PrivacyLedger
 from skdp._model_files import load_model, save_model
+from skdp.data import chunks
 from skdp.preprocessing import LearnedSchema, Schema, _learning, from_schema
 from skdp.preprocessing import _learned_schema as module
 from skdp.preprocessing._octave_rule import LEAST_MASS, Z
@@ -442,6 +443,51 @@ def test_names_and_frames_as_output(frame):
     assert (out["gaps_missing"] > 0).tolist() == frame["gaps"].iloc[5:9].isna().tolist()
     with pytest.raises(ValueError, match="no columns"):
         model.transform(frame[["gaps"]])
+
+
+def outputs(frame, *columns, **given):
+    """What `transform` returns for each output, as frames, by the same releases."""
+    models = [learned(frame[[*columns]], output=output, **given) for output in module.OUTPUTS]
+    assert len({str(model.schema_) for model in models}) == 1
+    return models, [model.set_output(transform="pandas").transform(frame[[*columns]]) for model in models]
+
+
+def test_numbers_keep_their_units_or_are_standardized_as_the_output_says(frame):
+    """Gaps are filled by the centre, numbers beyond the limits are clipped, and categories are 0 or 1."""
+    models, (rows, standard, units) = outputs(frame, "gaps", "hour", "city")
+    facts = models[0].schema_.columns
+    gaps, (low, high) = frame["gaps"], facts["gaps"].bounds
+    np.testing.assert_allclose(units["gaps"], gaps.fillna(facts["gaps"].centre).clip(low, high))
+    np.testing.assert_array_equal(units["hour"], frame["hour"])
+    np.testing.assert_allclose(rows, np.array(standard) / models[0].schema_.data_norm, atol=0.3)  # long rows are shortened
+    assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-12 < np.linalg.norm(standard, axis=1).max()
+    assert standard["gaps"].abs().max() <= 4 and set(np.unique(standard["gaps_missing"])) == {0, 1}
+    for out in (standard, units):
+        cities = out.filter(like="city_")
+        assert set(np.unique(cities)) == {0, 1} and (cities.sum(axis=1) == 1).all()
+    assert [*units] == [name for name in standard if not name.startswith("hour_")]
+
+
+def test_given_columns_and_files_have_the_output_too(frame, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    schema = {"income": {"kind": "number", "bounds": [0, 50]}, "city": {"kind": "category", "categories": ["A", "B"]}}
+    models, (_, standard, units) = outputs(frame, "income", "city", "height", schema=schema)
+    np.testing.assert_allclose(units["income"], frame["income"].clip(0, 50))
+    np.testing.assert_allclose(standard["income"], frame["income"].clip(0, 50) / 25 - 1)
+    assert [*units] == [*standard] and units["city_A"].equals((frame["city"] == "A").astype(float))
+    save_model(models[2], "model.skops")
+    again = load_model("model.skops").transform(frame[["income", "city", "height"]])
+    np.testing.assert_array_equal(again, units)
+    with pytest.raises(ValueError, match="output='quantiles'; expected one of"):
+        learned(frame, output="quantiles")
+
+
+def test_a_table_in_partitions_has_the_output_too(frame):
+    columns = frame[["gaps", "hour"]]
+    model = learned(columns, output="units")
+    table = chunks(lambda: (columns.iloc[start : start + 1500] for start in range(0, N, 1500)))
+    parts = [X for X, _ in model.transform(table).batches()]
+    np.testing.assert_array_equal(np.concatenate(parts), model.transform(columns))
 
 
 @pytest.mark.slow
