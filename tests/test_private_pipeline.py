@@ -206,6 +206,21 @@ def test_nothing_but_the_answers_depends_on_the_records(steps, monkeypatch):
     assert_array_equal(models[0]["model"].coef_, models[1]["model"].coef_)
 
 
+@pytest.mark.parametrize("steps", (TWO, THREE), ids=("two", "three"))
+def test_one_record_changes_no_row_of_others(steps, monkeypatch):
+    """Rows of the last step, given the same answers."""
+    replay, rows, fit = Replayed(monkeypatch), [], DPLogisticRegression.fit
+    monkeypatch.setattr(DPLogisticRegression, "fit", lambda self, X, y, **named: rows.append(X) or fit(self, X, y, **named))
+    other = X.copy()
+    other.loc[3] = [-1e300, np.inf, "a category of its own"]
+    for table in (X, other):
+        DPPipeline(steps).fit(table, Y)
+        replay.replays = True
+    (first, second), differing = ([made for made in rows if np.any(made)], np.arange(N) == 3)
+    assert_array_equal((first != second).any(axis=1), differing)
+    assert np.isfinite(second).all()
+
+
 def test_copies_parameters_and_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     model = DPPipeline(THREE, epsilon=2.0).fit(X, Y)

@@ -68,6 +68,16 @@ def test_rows_are_shortened_and_cut_at_0_in_the_fit_and_in_predictions(rng):
     assert_allclose(fitted(DPMultinomialNB(1.0), 7 * sparse.csr_array(X), y).coef_, model.coef_, atol=1e-6)
     for table in (7 * X, hidden, sparse.csc_array(X)):
         assert_allclose(model.decision_function(table), model.decision_function(X), atol=1e-5)
+    short = np.where(X > 0, X, -0.1) / 1000
+    assert_allclose(model.decision_function(short), model.decision_function(X / 1000), rtol=1e-9)
+
+
+def test_words_that_noise_hides_have_small_effects(rng):
+    """Words that no record has get less than a third of what those have that some records have."""
+    X, y = words(rng, 1000)
+    model = fitted(DPMultinomialNB(1.0), sparse.hstack([X, sparse.csr_array((1000, 200))], format="csr"), y)
+    effects = np.abs(model.coef_[0])
+    assert effects[60:].mean() < effects[:60].mean() / 3
 
 
 def test_a_table_in_partitions_gives_the_same_bits(rng):
