@@ -14,12 +14,11 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.data.private_data import PrivateData
 from skdp.privacy.errors import DivergedError, PrivacyAccountingError, SourceError, silent
 from skdp.privacy.noise.gaussian import MAX_FEATURES, GridGaussian
-from skdp.privacy.noise.laplace import IntegerLaplace
 from skdp.privacy.noise.sampling import order_of
 from skdp.privacy.noise.selection import GumbelNoise
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.queries import Query, Scores
-from skdp.privacy.schedule import Curve, Laplace, PoissonGaussian, Release, Schedule, Selection, SinglePass
+from skdp.privacy.schedule import Curve, Laplace, PoissonGaussian, Release, Schedule, Selection, SinglePass, Staircase
 
 __all__ = ["Oracle"]
 
@@ -283,7 +282,9 @@ class Oracle:
 
     def _with_laplace(self, query: Query, mechanism: Laplace) -> np.ndarray:
         sensitivity = query.l1_sensitivity(self._budget.adjacency)
-        noise = IntegerLaplace.calibrated(sensitivity=sensitivity, scale=self._scale * mechanism.weight)
+        if isinstance(mechanism, Staircase) and query.size != 1:
+            raise PrivacyAccountingError(f"{type(query).__name__} has {query.size} integers; expected one for staircase noise.")
+        noise = mechanism.noise(sensitivity, self._scale)
         return noise.add_to(self._evaluate(query, self._rows), self._noise)
 
     def _select(self, query: Query, mechanism: Selection) -> int:

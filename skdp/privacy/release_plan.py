@@ -19,11 +19,12 @@ from skdp.privacy.noise.gaussian import GridGaussian
 from skdp.privacy.noise.laplace import IntegerLaplace
 from skdp.privacy.noise.selection import GumbelNoise
 from skdp.privacy.noise.source import NoiseSource
+from skdp.privacy.noise.staircase import IntegerStaircase
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Query, Scores
 from skdp.privacy.report.statement import PrivacyReport, PrivacySpent, ReleaseLine, describe_releases
 from skdp.privacy.report.versions import versions
-from skdp.privacy.schedule import Curve, Gaussian, Laplace, Release, Schedule, Selection
+from skdp.privacy.schedule import Curve, Gaussian, Laplace, Release, Schedule, Selection, Staircase
 
 __all__ = ["Cost", "ReleasePlan", "noise_stated"]
 
@@ -130,7 +131,13 @@ class ReleasePlan:
 
     @classmethod
     def of_queries(
-        cls: type[Plan], queries: Sequence[Query], shares: Sequence[float], laplace: bool, budget: Budget, **facts: Any
+        cls: type[Plan],
+        queries: Sequence[Query],
+        shares: Sequence[float],
+        laplace: bool,
+        budget: Budget,
+        staircases: Sequence[int] = (),
+        **facts: Any,
     ) -> Plan:
         """Plan a release of each query, all with Laplace noise or all with Gaussian noise.
 
@@ -144,6 +151,8 @@ class ReleasePlan:
             Whether the noise is Laplace. Then no delta is spent.
         budget : Budget
             What may be spent.
+        staircases : sequence of int, default=()
+            Places of the releases that have staircase noise in place of Laplace noise.
         **facts : Any
             Other fields of the plan.
 
@@ -152,7 +161,8 @@ class ReleasePlan:
         ReleasePlan
             The plan.
         """
-        mechanisms = (Laplace(1 / share) if laplace else Gaussian(share**-0.5) for share in shares)
+        pure = [(Staircase if place in staircases else Laplace)(1 / share) for place, share in enumerate(shares)]
+        mechanisms = pure if laplace else [Gaussian(share**-0.5) for share in shares]
         releases = (Release(type(q), noise, q.clip_norm, q.size) for q, noise in zip(queries, mechanisms, strict=True))
         schedule = Schedule(tuple((1, release) for release in releases))
         budget = replace(budget, delta=0.0) if laplace else budget
@@ -211,10 +221,10 @@ class ReleasePlan:
         )
         return noise.std / (nominal * clip_norm) - 1
 
-    def integer_noise(self, release: Release, change: int) -> IntegerLaplace:
-        """Return the noise of a Laplace release whose integers one record changes by ``change``."""
+    def integer_noise(self, release: Release, change: int) -> IntegerLaplace | IntegerStaircase:
+        """Return the noise of a Laplace, or staircase, release whose integers one record changes by ``change``."""
         assert isinstance(release.mechanism, Laplace)
-        return IntegerLaplace.calibrated(sensitivity=change, scale=self.scale * release.mechanism.weight)
+        return release.mechanism.noise(change, self.scale)
 
     @property
     def lines(self) -> tuple[ReleaseLine, ...]:

@@ -10,9 +10,11 @@ import numpy as np
 
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.noise.laplace import IntegerLaplace
+from skdp.privacy.noise.staircase import IntegerStaircase
 from skdp.privacy.queries import Query
 
-__all__ = ["Curve", "Gaussian", "Laplace", "Mechanism", "PoissonGaussian", "Release", "Schedule", "Selection", "SinglePass"]
+__all__ = ["Curve", "Gaussian", "Laplace", "Mechanism", "PoissonGaussian", "Release", "Schedule", "Selection", "SinglePass", "Staircase"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,22 @@ class Laplace:
     """
 
     weight: float = 1.0
+
+    def noise(self, sensitivity: int, scale: float) -> IntegerLaplace | IntegerStaircase:
+        """Return the noise for integers that a record changes by ``sensitivity`` in all, at the scale of a release of weight 1."""
+        return IntegerLaplace.calibrated(sensitivity=sensitivity, scale=scale * self.weight)
+
+
+@dataclass(frozen=True)
+class Staircase(Laplace):
+    """Add staircase noise to a query of a single integer, in a schedule of Laplace and of such releases only.
+
+    It is pure, as Laplace noise is, and has less variance: .98 of its standard deviation at epsilon 1, and .6 at 5.
+    """
+
+    def noise(self, sensitivity: int, scale: float) -> IntegerLaplace | IntegerStaircase:
+        """Return the noise for an integer that a record changes by ``sensitivity``."""
+        return IntegerStaircase.calibrated(sensitivity=sensitivity, scale=scale * self.weight)
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,10 @@ class IntegerLaplace:
         r"""Standard deviation, :math:`\sqrt{2 e^{-1/s}} / (1 - e^{-1/s})`."""
         return math.sqrt(2 * math.exp(-1 / self.scale)) / -math.expm1(-1 / self.scale)
 
+    def survival(self, distance: np.ndarray) -> np.ndarray:
+        """Return the probability that the noise is further from 0 than each distance, for noise that is wide beside an integer."""
+        return np.exp(-distance / self.scale)
+
     def draw(self, size: int, source: NoiseSource) -> np.ndarray:
         r"""Draw noise, as the difference of two geometric numbers.
 
@@ -103,12 +107,7 @@ class IntegerLaplace:
         ndarray of shape (size,)
             Integers, as float64.
         """
-        # Digit by digit, until a digit is 1 with a probability that is negligible.
-        numbers = np.zeros((2, size))
-        exponent, digit = 1 / self.scale, 1.0
-        while exponent * digit <= LARGEST_LOG_ODDS:
-            numbers += digit * source.coins(float(expit(-exponent * digit)), 2 * size).reshape(2, size)
-            digit *= 2
+        numbers = geometric(1 / self.scale, 2 * size, source).reshape(2, size)
         return numbers[0] - numbers[1]
 
     def add_to(self, value: np.ndarray, source: NoiseSource) -> np.ndarray:
@@ -127,3 +126,28 @@ class IntegerLaplace:
             Noisy integers, exact below 2**53.
         """
         return np.rint(value) + self.draw(value.size, source) + 0.0  # turns -0.0, which would reveal a sign, into 0.0
+
+
+def geometric(exponent: float, size: int, source: NoiseSource) -> np.ndarray:
+    """Draw integers k from 0 on with probabilities in proportion to ``exp(-exponent * k)``, as `IntegerLaplace.draw` proves.
+
+    Parameters
+    ----------
+    exponent : float
+        Logarithm of the ratio of the probabilities of neighbours.
+    size : int
+        Number of draws.
+    source : NoiseSource
+        Source of the bits.
+
+    Returns
+    -------
+    ndarray of shape (size,)
+        Integers, as float64.
+    """
+    # Digit by digit, until a digit is 1 with a probability that is negligible.
+    numbers, digit = np.zeros(size), 1.0
+    while exponent * digit <= LARGEST_LOG_ODDS:
+        numbers += digit * source.coins(float(expit(-exponent * digit)), size)
+        digit *= 2
+    return numbers

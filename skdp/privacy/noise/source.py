@@ -146,6 +146,27 @@ class NoiseSource:
         fair, u = self._halves(size)
         return fair & (u < probability)
 
+    def integers(self, below: int, size: int) -> np.ndarray:
+        """Draw integers from 0 to ``below - 1``, all with exactly the same probability.
+
+        Parameters
+        ----------
+        below : int
+            From 1 to 2**53; bits that give a larger integer are drawn again.
+        size : int
+            Number of draws.
+
+        Returns
+        -------
+        ndarray of shape (size,)
+            Integers, as float64.
+        """
+        mask, found = np.uint64(2 ** (below - 1).bit_length() - 1), np.zeros(0)
+        while found.size < size:
+            numbers = (self._words(size) & mask).astype(np.float64)
+            found = np.append(found, numbers[numbers < below])
+        return found[:size]
+
     def direction(self, size: int) -> np.ndarray:
         """Draw a unit vector, uniform on the sphere.
 

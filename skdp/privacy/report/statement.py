@@ -12,7 +12,7 @@ from skdp.privacy.accounting.noise_calibration import noise_multiplier, selectio
 from skdp.privacy.budget import Budget
 from skdp.privacy.report._html import as_fragment, as_page
 from skdp.privacy.report._public_columns import in_words
-from skdp.privacy.schedule import Curve, Laplace, Release, Schedule, Selection, SinglePass
+from skdp.privacy.schedule import Curve, Laplace, Release, Schedule, Selection, SinglePass, Staircase
 
 SCHEMA_VERSION = "2.2"  # version of the JSON document; the second number rises with new fields, the first if fields change
 WIDTH = 110  # characters per line of the printed text; a choice
@@ -322,7 +322,7 @@ class PrivacyReport:
         """How the spent budget was computed."""
         selects = [line.mechanism == Selection.__name__ for line in self.releases]
         full = all(line.sampling_rate == 1 for line in self.releases)
-        if self.releases and all(line.mechanism == Laplace.__name__ for line in self.releases):
+        if self.releases and all(line.mechanism in (Laplace.__name__, Staircase.__name__) for line in self.releases):
             return "the sum of the epsilons of all releases, rounded up"
         if any(line.in_words for line in self.releases) and not any(selects):
             return "the proof of its mechanism, rounded up"
@@ -374,7 +374,8 @@ def _in_words(release: Release, scale: float, budget: Budget) -> str:
         if not scale:
             return "integers without noise"
         one = release.mechanism.weight * scale
-        return f"discrete Laplace noise on integers, of scale {one:.6g} times what one record changes, epsilon {1 / one:.4g} each"
+        kind = "staircase noise on an integer" if isinstance(release.mechanism, Staircase) else "discrete Laplace noise on integers"
+        return f"{kind}, of scale {one:.6g} times what one record changes, epsilon {1 / one:.4g} each"
     if not isinstance(release.mechanism, Curve):
         return ""
     return release.mechanism.in_words(scale, budget) if budget.private else f"{release.mechanism.name} without noise"
