@@ -1,9 +1,25 @@
 """Look at a table before it is modelled: statistics with noise and with intervals, each with a privacy budget of its own."""
 
-from skdp.stats._counts import count
+from skdp.stats._counts import Counts
 from skdp.stats._describe import describe, plan_describe
 from skdp.stats._description import Description
-from skdp.stats._numbers import mean
+from skdp.stats._functions import count, count_nonzero, crosstab, histogram, histogram2d, histogramdd, mean, std, sum, var  # noqa: A004
 from skdp.stats._statistic import Statistic
 
-__all__ = ["Description", "Statistic", "count", "describe", "mean", "plan_describe"]
+__all__ = [
+    "Counts",
+    "Description",
+    "Statistic",
+    "count",
+    "count_nonzero",
+    "crosstab",
+    "describe",
+    "histogram",
+    "histogram2d",
+    "histogramdd",
+    "mean",
+    "plan_describe",
+    "std",
+    "sum",
+    "var",
+]

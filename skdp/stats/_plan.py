@@ -16,13 +16,14 @@ A function of this package is added in five steps:
    guide.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 
-from skdp._validation import shown
+from skdp._validation import check_level, check_random_state, shown
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.privacy.ledger.charging import pay, tokens_along
@@ -30,7 +31,7 @@ from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.queries import Query
 from skdp.privacy.release_plan import ReleasePlan
 from skdp.privacy.report.statement import OTHER_FITS, PrivacyReport, assumed_of
-from skdp.stats._reading import Reading
+from skdp.stats._reading import Reading, reading
 
 Ask = Callable[[Query], np.ndarray]
 Found = TypeVar("Found")
@@ -145,6 +146,48 @@ class StatisticsPlan(ReleasePlan):
 def budget_of(table: Reading, epsilon: Any, delta: Any, adjacency: Any) -> Budget:
     """Check the privacy parameters of a statistic; ``delta=None`` means ``max(1 / n_samples**2, 1e-11)``, 0 pure epsilon."""
     return Budget.from_parameters(epsilon, delta, adjacency, table.n_samples, table.unit)
+
+
+@contextmanager
+def column_of(
+    x: Any,
+    random_state: Any,
+    *,
+    epsilon: float,
+    column: str | tuple[str, ...] | None = None,
+    adjacency: str = "replace_one",
+    confidence: float = 0.95,
+    **given: Any,
+) -> Iterator[tuple[Reading, Budget, float]]:
+    """Read the columns of a pure statistic, and check the parameters that all have.
+
+    Parameters
+    ----------
+    x : array-like, Series, DataFrame, or table in partitions
+        A column, or a table.
+    random_state : object
+        Seed of the noise in tests.
+    epsilon : float
+        Budget.
+    column : str, tuple of str or None, default=None
+        Columns of a table.
+    adjacency : str, default="replace_one"
+        Which tables are neighbours.
+    confidence : float, default=0.95
+        Coverage of intervals.
+    **given : Any
+        Further parameters of `reading`.
+
+    Yields
+    ------
+    tuple of (Reading, Budget, float)
+        What is public, and the cells; the budget; the coverage.
+    """
+    check_level(confidence, "confidence")
+    check_random_state(random_state)
+    with reading(x, (column,) if isinstance(column, str) else column, **given) as table:
+        del x, given
+        yield table, budget_of(table, epsilon, 0.0, adjacency), float(confidence)
 
 
 def as_text(parameters: Mapping[str, Any]) -> dict[str, str]:

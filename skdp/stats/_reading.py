@@ -84,6 +84,11 @@ class Reading:
         """Whether a record may count as less than 1, so that no total is public but that of persons."""
         return self.max_sample_weight is not None
 
+    @property
+    def of_weights(self) -> bool:
+        """Whether rows have weights, so that counts are no integers but in grains."""
+        return self.weighted or self.unit == "person"
+
 
 @contextmanager
 def reading(

@@ -7,6 +7,7 @@ from skdp.privacy.queries.class_moments import *  # noqa: F403
 from skdp.privacy.queries.class_sums import *  # noqa: F403
 from skdp.privacy.queries.clipped_moments import *  # noqa: F403
 from skdp.privacy.queries.column_histograms import *  # noqa: F403
+from skdp.privacy.queries.deviations import *  # noqa: F403
 from skdp.privacy.queries.difference import *  # noqa: F403
 from skdp.privacy.queries.error_sums import *  # noqa: F403
 from skdp.privacy.queries.feature_moments import *  # noqa: F403

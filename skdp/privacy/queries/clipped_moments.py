@@ -33,6 +33,8 @@ class ClippedMoments(SumQuery):
         Whether the last one is. Without it, missing cells add nothing.
     column : int, default=0
         Number of the column.
+    fill : float or None, default=None
+        What a missing cell counts as, without ``missing``; the range of the integers includes it. None for the middle.
     """
 
     low: float
@@ -40,9 +42,15 @@ class ClippedMoments(SumQuery):
     spread: bool = True
     missing: bool = True
     column: int = 0
+    fill: float | None = None
 
     clip_norm: ClassVar[float] = float(UNIT + 3)
     counts_present: ClassVar[bool] = False
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Numbers for which the integers stand at both ends."""
+        return (self.low, self.high) if self.fill is None else (min(self.low, self.fill), max(self.high, self.fill))
 
     @property
     def size(self) -> int:
@@ -76,12 +84,34 @@ class ClippedMoments(SumQuery):
 
     def _terms(self, cells: np.ndarray) -> np.ndarray:
         present = ~np.isnan(cells)
-        middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
-        values = (np.clip(np.where(present, cells, middle), self.low, self.high) - middle) / half
-        numbers = np.rint(np.clip(values, -1.0, 1.0) * UNIT).astype(np.int64)
+        if self.fill is not None:
+            cells, present = np.where(present, np.clip(cells, self.low, self.high), self.fill), np.ones_like(present)
+        numbers = np.rint(places(cells, *self.ends) * UNIT).astype(np.int64)
         spread = np.where(present, (UNIT**2 - numbers**2) // (2 * UNIT), 0)
         counted = np.where(present == self.counts_present, UNIT, 0)
         return np.stack([numbers, *([spread] if self.spread else []), *([counted] if self.missing else [])])
+
+
+def places(cells: np.ndarray, low: float, high: float, missing: float = 0.0) -> np.ndarray:
+    """Return clipped cells in units of half the range from the middle of the bounds, in [-1, 1].
+
+    Parameters
+    ----------
+    cells : ndarray
+        Numbers, or NaN.
+    low, high : float
+        The bounds.
+    missing : float, default=0.0
+        The place of a missing cell.
+
+    Returns
+    -------
+    ndarray
+        Of the same shape.
+    """
+    middle, half = low / 2 + high / 2, high / 2 - low / 2
+    values = np.clip((np.clip(cells, low, high) - middle) / half, -1.0, 1.0)
+    return np.where(np.isnan(cells), missing, values)
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,15 @@ class JointHistogram(NonNegativeQuery):
         Number of bins of each column.
     weighted : bool, default=False
         Whether records have weights, which are multiples of 2**-22. Then counts are in this unit, so that they are integers.
+    rest : bool, default=False
+        Whether a last count has the records that are in no cell, so that all counts add up to the number of records.
     """
 
     columns: tuple[int, ...]
     bins: tuple[Callable[[np.ndarray], np.ndarray], ...]
     sizes: tuple[int, ...]
     weighted: bool = False
+    rest: bool = False
 
     @property
     def unit(self) -> int:
@@ -49,7 +52,7 @@ class JointHistogram(NonNegativeQuery):
     @property
     def size(self) -> int:
         """Number of counts."""
-        return math.prod(self.sizes)
+        return math.prod(self.sizes) + self.rest
 
     def sensitivity(self, adjacency: str) -> float:
         r"""Return ``unit`` under ``zero_out`` and ``sqrt(2) unit`` under ``replace_one``.
@@ -73,7 +76,7 @@ class JointHistogram(NonNegativeQuery):
         places = [bins(column) for bins, column in zip(self.bins, cells, strict=True)]
         inside = np.logical_and.reduce([place < size for place, size in zip(places, self.sizes, strict=True)])
         inner = [np.where(inside, place, 0) for place in places]
-        return np.where(inside, np.ravel_multi_index(inner, self.sizes), self.size)
+        return np.where(inside, np.ravel_multi_index(inner, self.sizes), math.prod(self.sizes))
 
 
 @dataclass(frozen=True, eq=False)

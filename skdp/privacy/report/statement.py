@@ -297,7 +297,8 @@ class PrivacyReport:
         pair = f"({self.budget.epsilon:.6g}, {self.budget.delta:.6g})" if self.budget.delta else f"pure {self.budget.epsilon:.6g}"
         if self.reproducible_noise:
             return f"NONE: the noise came from a seed, the model is not private; with secure noise it would be {pair}"
-        records, call = ("test records", "evaluate") if self.estimator == "evaluate" else ("training records", "fit")
+        records, call = ("records", self.estimator) if self.estimator.islower() else ("training records", "fit")  # a function
+        records = "test records" if call == "evaluate" else records
         if self.budget.unit == "person":
             records = "persons, each with all her rows"
         return f"{pair}-differential privacy of {'' if self.budget.unit == 'person' else 'the '}{records}, for one call of {call}"
