@@ -2,22 +2,25 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from skdp._validation import check_level, check_random_state, shown
+from skdp._validation import shown
+from skdp.preprocessing._categories import category_names
+from skdp.preprocessing._column_kinds import OTHER
+from skdp.privacy.budget import Budget
 from skdp.privacy.errors import silently
 from skdp.privacy.queries import JointHistogram, SingleCount
 from skdp.privacy.queries._base import WithParameters
 from skdp.privacy.report.statement import PrivacyReport, PrivacySpent
+from skdp.stats._bounds import Bounds, Pair, checked_bounds
 from skdp.stats._intervals import quantile
-from skdp.stats._numbers import checked_bounds
-from skdp.stats._plan import Statement, StatisticsPlan, as_text, budget_of
-from skdp.stats._reading import Reading, reading
+from skdp.stats._plan import Ask, Statement, StatisticsPlan, as_text, column_of
+from skdp.stats._reading import Reading
 from skdp.stats._statistic import Statistic
 
 MOST_CELLS = 2**22  # of a grid of bins: more need more memory than the records
@@ -25,6 +28,7 @@ MOST_CELLS = 2**22  # of a grid of bins: more need more memory than the records
 # at 0, as the projection spreads the noise over empty cells. Set on adult, california and bank (total variation of 20 and 200
 # bins), with .1 and 3 on either side.
 PROJECTED = 1.0
+HIDDEN = 0.25  # noise of a count over the number of records from which on a warning says so. A choice.
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +156,7 @@ class Edges(WithParameters):
 
 @dataclass(frozen=True, eq=False)
 class Codes(WithParameters):
-    """Map codes of listed categories to bins, and NaN to none.
+    """Map places of listed categories to themselves, and all others to none.
 
     Parameters
     ----------
@@ -164,35 +168,175 @@ class Codes(WithParameters):
 
     def __call__(self, cells: np.ndarray) -> np.ndarray:
         """Return the bin of each cell."""
-        return np.where(np.isnan(cells), self.size, cells).astype(np.intp)
+        return np.where(cells < self.size, cells, self.size).astype(np.intp)  # NaN is not below
 
 
 @dataclass(frozen=True, eq=False)
-class WithRest(JointHistogram):
-    """Count the records in each cell of a grid, and those that are in none, so that all counts add up."""
+class Side:
+    """Hold one side of a grid: bins with public edges, a number of bins between bounds, or listed categories.
 
-    @property
-    def size(self) -> int:
-        """Number of cells, and one."""
-        return math.prod(self.sizes) + 1
+    Parameters
+    ----------
+    name : str
+        The column.
+    size : int
+        Number of bins.
+    bounds : tuple of float or None
+        Bounds of even bins; None to learn them.
+    labels : ndarray or None, default=None
+        Public edges, or categories.
+    """
+
+    name: str
+    size: int
+    bounds: Pair | None
+    labels: np.ndarray | None = None
+
+    def axis(self, pair: Pair | None) -> np.ndarray:
+        """Return edges or categories."""
+        return self.labels if self.labels is not None else np.linspace(*(pair or (-1.0, 1.0)), self.size + 1)
+
+    def bins(self, pair: Pair | None) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the map of cells to bins."""
+        return Codes(self.size) if self.labels is not None and len(self.labels) == self.size else Edges(self.axis(pair))
 
 
 @silently
-def counted(
-    function: str, nonzero: bool, x: Any, *, epsilon: float, adjacency: str = "replace_one", random_state: Any = None, **given: Any
-) -> Statistic:
-    """Release the number of cells that are there, or also not zero."""
-    with _read(given, x, random_state) as (table, confidence):
-        del x
-        weighted = table.weighted or table.unit == "person"
-        query = SingleCount((0,), (Present(nonzero),), (1,), weighted)
-        budget = budget_of(table, epsilon, 0.0, adjacency)
-        facts = as_text({"column": table.names[0], "confidence": confidence})
-        statement = Statement(function, "the number of cells that count", "a count alone is pure", facts)
-        plan = StatisticsPlan.of_queries([query], [1.0], True, budget, n_samples=table.n_samples, statement=statement)
-        plan = _with_noise(plan, query)
+def counted(function: str, nonzero: bool, x: Any, *, random_state: Any = None, **given: Any) -> Statistic:
+    """Release the number of cells that are there, or of those that are also not zero."""
+    with column_of(x, random_state, **given) as (table, budget, confidence):
+        del x, given
+        query = SingleCount((0,), (Present(nonzero),), (1,), table.of_weights)
+        plan = _plan(function, [(query, 1.0)], table, budget, {"column": table.names[0], "confidence": confidence})
         found, report = plan.run(table, lambda ask: ask(query) / query.unit, random_state)
-    factor, std = table.max_sample_weight or 1.0, plan.stds[0] / query.unit
-    low, high = _interval(found, plan, query, confidence)
-    value, low, high = (float(factor * np.clip(ends[0], 0.0, table.n_samples)) for ends in (found, low, high))
-    return Statistic(function, value, (low, high), confidence, factor * std, report)
+    ends = (found, *_interval(found, plan, query, confidence))
+    factor = table.max_sample_weight or 1.0
+    value, low, high = (float(factor * min(max(end[0], 0.0), table.n_samples)) for end in ends)
+    return Statistic(function, value, (low, high), confidence, factor * plan.stds[0] / query.unit, report)
+
+
+@silently
+def in_grid(
+    function: str, x: Any, sides: Callable[[Reading], list[Side]], *, random_state: Any = None, **given: Any
+) -> Counts:
+    """Release the counts in the cells of a grid.
+
+    Parameters
+    ----------
+    function : str
+        Name of the function.
+    x : object
+        The table.
+    sides : callable
+        Returns the sides of the grid from what is public.
+    random_state : object, default=None
+        Seed of the noise in tests.
+    **given : Any
+        What all functions take.
+
+    Returns
+    -------
+    Counts
+        The counts.
+    """
+    with column_of(x, random_state, several=True, **given) as (table, budget, confidence):
+        del x, given
+        of_grid = sides(table)
+        if math.prod(side.size for side in of_grid) > MOST_CELLS:
+            raise ValueError(f"The grid has more than {MOST_CELLS} cells; expected fewer bins.")
+        bounds = Bounds(tuple(side.bounds for side in of_grid), table.of_weights)
+
+        def query(pairs: Sequence[Pair | None]) -> JointHistogram:
+            bins = tuple(side.bins(pair) for side, pair in zip(of_grid, pairs, strict=True))
+            places = tuple(table.names.index(side.name) for side in of_grid)
+            return JointHistogram(places, bins, tuple(side.size for side in of_grid), table.of_weights, True)
+
+        def release(ask: Ask) -> tuple[np.ndarray, list[np.ndarray]]:
+            pairs = bounds.learned(ask, plan)
+            return ask(query(pairs)) / prototype.unit, [side.axis(pair) for side, pair in zip(of_grid, pairs, strict=True)]
+
+        prototype = query([(-1.0, 1.0)] * len(of_grid))
+        facts = {"columns": [side.name for side in of_grid], "cells": [side.size for side in of_grid], "confidence": confidence}
+        pairs = [*bounds.queries, (prototype, 1 - bounds.share)]
+        plan = _plan(function, pairs, table, budget, {**facts, "bounds": bounds.given}, bounds.in_words)
+        (found, axes), report = plan.run(table, release, random_state)
+    low, high = _interval(found, plan, prototype, confidence)
+    factor, shape = table.max_sample_weight or 1.0, tuple(side.size for side in of_grid)
+    if table.weighted or budget.epsilon >= PROJECTED:
+        found = np.maximum(found, 0.0)
+    else:
+        found = projected(found, table.n_samples)
+    counts, low, high = (factor * np.clip(ends, 0.0, table.n_samples)[:-1].reshape(shape) for ends in (found, low, high))
+    elsewhere = None if table.weighted else float(found[-1])
+    std = factor * plan.stds[-1] / prototype.unit
+    return Counts(function, counts, tuple(axes), low, high, elsewhere, confidence, std, report)
+
+
+def side_of(name: str, bins: Any, bounds: Any) -> Side:
+    """Return a side with a number of bins or with edges; raise TypeError or ValueError for others."""
+    if isinstance(bins, Integral) and not isinstance(bins, bool):
+        if not 1 <= bins <= MOST_CELLS:
+            raise ValueError(f"bins={shown(bins)}; expected a number from 1 on, or the edges of bins.")
+        return Side(name, int(bins), checked_bounds(bounds, "range"))
+    edges = np.asarray(bins, dtype=np.float64) if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str) else None
+    if edges is None or edges.ndim != 1 or edges.size < 2 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+        raise ValueError(f"bins={shown(bins)}; expected a number of bins, or increasing edges from public knowledge.")
+    return Side(name, edges.size - 1, (float(edges[0]), float(edges[-1])), edges)
+
+
+def listed(categories: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the categories of each column; raise TypeError or ValueError for lists that are not there."""
+    if not isinstance(categories, Mapping) or not all(name in categories and len(categories[name]) for name in names):
+        raise ValueError(
+            f"categories={shown(categories)}; expected the categories of {list(names)} from public knowledge, such as "
+            f"{{{names[0]!r}: ['no', 'yes'], ...}}: those that occur in the records would leak."
+        )
+    return {name: np.array(category_names(categories[name], OTHER), dtype=object) for name in names}
+
+
+def projected(counts: np.ndarray, total: float) -> np.ndarray:
+    """Return the nearest counts from 0 on that add up to a total.
+
+    Parameters
+    ----------
+    counts : ndarray
+        Noisy counts.
+    total : float
+        Their public sum.
+
+    Returns
+    -------
+    ndarray
+        Of the same shape.
+    """
+    falling = np.sort(counts)[::-1]
+    shifts = (np.cumsum(falling) - total) / np.arange(1, counts.size + 1)
+    return np.maximum(counts - shifts[np.flatnonzero(falling > shifts)[-1]], 0.0)
+
+
+def _plan(
+    function: str, pairs: list[tuple[Any, float]], table: Reading, budget: Budget, facts: Mapping[str, Any], learning: str = ""
+) -> StatisticsPlan:
+    statement = Statement(function, "counts" + learning, "a record is in one cell, so that all counts share epsilon", as_text(facts))
+    queries, shares = zip(*pairs, strict=True)
+    plan = StatisticsPlan.of_queries(queries, shares, True, budget, n_samples=table.n_samples, statement=statement)
+    std = plan.stds[-1] / queries[-1].unit
+    hidden = "all counts" if std > HIDDEN * table.n_samples else None
+    return replace(plan, statement=replace(statement, noise_size=f"standard deviation {std:.3g} of a count", hidden=hidden))
+
+
+def _interval(found: np.ndarray, plan: StatisticsPlan, query: JointHistogram, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of intervals of counts: binomial, with noise.
+
+    The spread of a count at an end is that at the end, as Wilson's interval has it, without its exact solution: a count of which
+    noise leaves c is taken for one of c and the square of the normal quantile.
+    """
+    n, place = plan.n_samples, len(plan.schedule.entries) - 1
+    noise = plan.integer_noise(plan.schedule.entries[place][1], plan.changes[place]) if plan.budget.private else None
+    square = float(ndtri(0.5 - confidence / 2)) ** 2
+    likely = np.clip(found, 0.0, n)
+    shares = np.clip((likely + square / 2) / (n + square), 0.0, 1.0)
+    spreads = np.sqrt(n * shares * (1 - shares))
+    known = np.unique(np.round(np.log(spreads + 1.0), 1))  # quantiles at few spreads, between which they are linear
+    reaches = np.interp(spreads, np.expm1(known), [quantile(confidence, spread, [(1 / query.unit, noise)]) for spread in np.expm1(known)])
+    return likely - reaches, likely + reaches

@@ -157,6 +157,7 @@ def column_of(
     column: str | tuple[str, ...] | None = None,
     adjacency: str = "replace_one",
     confidence: float = 0.95,
+    several: bool = False,
     **given: Any,
 ) -> Iterator[tuple[Reading, Budget, float]]:
     """Read the columns of a pure statistic, and check the parameters that all have.
@@ -175,6 +176,8 @@ def column_of(
         Which tables are neighbours.
     confidence : float, default=0.95
         Coverage of intervals.
+    several : bool, default=False
+        Whether there may be more than one column.
     **given : Any
         Further parameters of `reading`.
 
@@ -187,6 +190,8 @@ def column_of(
     check_random_state(random_state)
     with reading(x, (column,) if isinstance(column, str) else column, **given) as table:
         del x, given
+        if len(table.names) > 1 and not several:
+            raise ValueError(f"x has {len(table.names)} columns; expected a single one, or column with the name of one of them.")
         yield table, budget_of(table, epsilon, 0.0, adjacency), float(confidence)
 
 

@@ -112,7 +112,7 @@ def reading(
     kind : {"number", "category"} or None, default="number"
         How the columns are read; None for by their types, and as ``described``.
     described : dict or None, default=None
-        A schema as `FrameFacts` takes it, if ``kind`` is None.
+        A schema as `FrameFacts` takes it, if ``kind`` is None; with ``columns``, of each of them.
     persons : array-like, str or None, default=None
         Whose each row is.
     sample_weight : array-like of shape (n_samples,) or None, default=None
@@ -158,14 +158,32 @@ def _as_frame(x: Any, columns: tuple[str, ...] | None) -> tuple[Any, tuple[str, 
     if hasattr(x, "to_frame"):  # a Series of pandas, polars or Dask
         name = x.name if isinstance(x.name, str) and x.name else NAME
         x, columns = x.to_frame(name) if hasattr(x, "index") or is_dask(x) else x.alias(name).to_frame(), (name,)
+    elif isinstance(x, Columns):
+        columns = tuple(x.columns)
     elif not hasattr(x, "columns") and not is_lazy(x) and not hasattr(x, "__dataframe__"):
-        values = as_table(x) if hasattr(x, "shape") else np.asarray(x)
+        values = _values(x)
         if columns is not None:
             raise ValueError(f"column={shown(columns[0])} of an array, which has no names; expected None, or a data frame.")
-        if getattr(values, "ndim", 0) != 1 or not hasattr(values, "dtype"):
-            raise ValueError("x is no vector; expected one number per record, or a table with the name of its column.")
-        x, columns = Columns({NAME: values}), (NAME,)
+        if getattr(values, "ndim", 0) not in (1, 2) or not values.size or not hasattr(values, "dtype"):
+            raise ValueError("x is no vector and no table; expected one number per record, or a row of numbers.")
+        several = values.ndim == 2
+        x = Columns({f"{NAME}{place}": column for place, column in enumerate(values.T)} if several else {NAME: values})
+        columns = tuple(x.columns)
     return (x if isinstance(x, Columns) else as_table(x)), columns
+
+
+def vector(x: Any) -> Any:
+    """Return a column as a vector of NumPy, or as it is if it has a type of its own; raise ValueError for what is none."""
+    if hasattr(x, "to_frame"):
+        return x
+    values = _values(x)
+    if getattr(values, "ndim", 0) != 1 or not hasattr(values, "dtype"):
+        raise ValueError("x or y is no vector; expected one number per record.")
+    return values
+
+
+def _values(x: Any) -> Any:
+    return as_table(x) if hasattr(x, "shape") else np.asarray(x)
 
 
 def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described: Any) -> tuple[FrameFacts, frozenset[str]]:
@@ -173,11 +191,11 @@ def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described:
     from skdp.data._cells import typed_columns  # which imports the readers of frames
 
     frame = typed_columns(x) if is_lazy(x) else x
+    names = list(getattr(frame, "columns", ()))
+    for name in columns or ():
+        if name not in names:
+            raise ValueError(f"column={shown(name)} is no column of x; expected the name of one.")
     if kind is not None:
-        names = list(getattr(frame, "columns", ()))
-        for name in columns or ():
-            if name not in names:
-                raise ValueError(f"column={shown(name)} is no column of x; expected the name of one.")
         asked = names if columns is None else columns
         if kind == "number":
             for name in asked:
@@ -187,6 +205,8 @@ def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described:
                         "as from x.astype(float)."
                     )
         described = {name: kind if name in asked else "ignore" for name in names}
+    elif columns is not None:
+        described = {name: described[name] if name in columns else "ignore" for name in frame.columns}
     facts = FrameFacts.of(frame, described) if kind else FrameFacts.of(frame, described, target=True).with_described()
     types = {name: frame[name].dtype for name in facts.are_text}
     return facts, frozenset(name for name, dtype in types.items() if isinstance(dtype, np.dtype) and dtype.kind in "biu")
