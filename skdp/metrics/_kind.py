@@ -149,7 +149,7 @@ class EvaluationKind(ABC):
         return replace(plan, reason=f"{plan.reason}; {why}")
 
     def _plan(self, n_samples: int, budget: Budget, laplace: bool) -> EvaluationPlan:
-        facts = {"kind": self, "reason": self.reason, "summation_error": summation_error(n_samples, False)}
+        facts: dict[str, Any] = {"kind": self, "reason": self.reason, "summation_error": summation_error(n_samples, False)}
         return EvaluationPlan.of_queries(self.queries(laplace), self.shares, laplace, budget, n_samples=n_samples, **facts)
 
 

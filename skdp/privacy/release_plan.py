@@ -24,7 +24,7 @@ from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Query, Scores
 from skdp.privacy.report.statement import PrivacyReport, PrivacySpent, ReleaseLine, describe_releases
 from skdp.privacy.report.versions import versions
-from skdp.privacy.schedule import Curve, Gaussian, Laplace, Release, Schedule, Selection, Staircase
+from skdp.privacy.schedule import Curve, Gaussian, Laplace, Mechanism, Release, Schedule, Selection, Staircase
 
 __all__ = ["Cost", "ReleasePlan", "noise_stated"]
 
@@ -162,7 +162,7 @@ class ReleasePlan:
             The plan.
         """
         pure = [(Staircase if place in staircases else Laplace)(1 / share) for place, share in enumerate(shares)]
-        mechanisms = pure if laplace else [Gaussian(share**-0.5) for share in shares]
+        mechanisms: Sequence[Mechanism] = pure if laplace else [Gaussian(share**-0.5) for share in shares]
         releases = (Release(type(q), noise, q.clip_norm, q.size) for q, noise in zip(queries, mechanisms, strict=True))
         schedule = Schedule(tuple((1, release) for release in releases))
         budget = replace(budget, delta=0.0) if laplace else budget

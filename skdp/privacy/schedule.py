@@ -14,7 +14,18 @@ from skdp.privacy.noise.laplace import IntegerLaplace
 from skdp.privacy.noise.staircase import IntegerStaircase
 from skdp.privacy.queries import Query
 
-__all__ = ["Curve", "Gaussian", "Laplace", "Mechanism", "PoissonGaussian", "Release", "Schedule", "Selection", "SinglePass", "Staircase"]
+__all__ = [
+    "Curve",
+    "Gaussian",
+    "Laplace",
+    "Mechanism",
+    "PoissonGaussian",
+    "Release",
+    "Schedule",
+    "Selection",
+    "SinglePass",
+    "Staircase",
+]
 
 
 @dataclass(frozen=True)
@@ -104,7 +115,7 @@ class Laplace:
     weight: float = 1.0
 
     def noise(self, sensitivity: int, scale: float) -> IntegerLaplace | IntegerStaircase:
-        """Return the noise for integers that a record changes by ``sensitivity`` in all, at the scale of a release of weight 1."""
+        """Return the noise for integers that a record changes by ``sensitivity`` in all."""
         return IntegerLaplace.calibrated(sensitivity=sensitivity, scale=scale * self.weight)
 
 

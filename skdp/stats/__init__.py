@@ -3,7 +3,7 @@
 from skdp.stats._counts import Counts
 from skdp.stats._describe import describe, plan_describe
 from skdp.stats._description import Description
-from skdp.stats._functions import count, count_nonzero, crosstab, histogram, histogram2d, histogramdd, mean, std, sum, var  # noqa: A004
+from skdp.stats._functions import count, count_nonzero, crosstab, histogram, histogram2d, histogramdd, mean, std, sum, var
 from skdp.stats._statistic import Statistic
 
 __all__ = [

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 
@@ -114,7 +115,7 @@ class Counts:
 def _labels(axis: np.ndarray, size: int) -> list[str]:
     if len(axis) == size:
         return [str(name) for name in axis.tolist()]
-    return [f"{low:.6g} to {high:.6g}" for low, high in zip(axis[:-1], axis[1:], strict=True)]
+    return [f"{low:.6g} to {high:.6g}" for low, high in pairwise(axis.tolist())]
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,9 +217,7 @@ def counted(function: str, nonzero: bool, x: Any, *, random_state: Any = None, *
 
 
 @silently
-def in_grid(
-    function: str, x: Any, sides: Callable[[Reading], list[Side]], *, random_state: Any = None, **given: Any
-) -> Counts:
+def in_grid(function: str, x: Any, sides: Callable[[Reading], list[Side]], *, random_state: Any = None, **given: Any) -> Counts:
     """Release the counts in the cells of a grid.
 
     Parameters
@@ -275,7 +274,7 @@ def in_grid(
 def side_of(name: str, bins: Any, bounds: Any) -> Side:
     """Return a side with a number of bins or with edges; raise TypeError or ValueError for others."""
     if isinstance(bins, Integral) and not isinstance(bins, bool):
-        if not 1 <= bins <= MOST_CELLS:
+        if not 1 <= int(bins) <= MOST_CELLS:
             raise ValueError(f"bins={shown(bins)}; expected a number from 1 on, or the edges of bins.")
         return Side(name, int(bins), checked_bounds(bounds, "range"))
     edges = np.asarray(bins, dtype=np.float64) if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str) else None
@@ -317,7 +316,9 @@ def projected(counts: np.ndarray, total: float) -> np.ndarray:
 def _plan(
     function: str, pairs: list[tuple[Any, float]], table: Reading, budget: Budget, facts: Mapping[str, Any], learning: str = ""
 ) -> StatisticsPlan:
-    statement = Statement(function, "counts" + learning, "a record is in one cell, so that all counts share epsilon", as_text(facts))
+    statement = Statement(
+        function, "counts" + learning, "a record is in one cell, so that all counts share epsilon", as_text(facts)
+    )
     queries, shares = zip(*pairs, strict=True)
     plan = StatisticsPlan.of_queries(queries, shares, True, budget, n_samples=table.n_samples, statement=statement)
     std = plan.stds[-1] / queries[-1].unit
@@ -338,5 +339,7 @@ def _interval(found: np.ndarray, plan: StatisticsPlan, query: JointHistogram, co
     shares = np.clip((likely + square / 2) / (n + square), 0.0, 1.0)
     spreads = np.sqrt(n * shares * (1 - shares))
     known = np.unique(np.round(np.log(spreads + 1.0), 1))  # quantiles at few spreads, between which they are linear
-    reaches = np.interp(spreads, np.expm1(known), [quantile(confidence, spread, [(1 / query.unit, noise)]) for spread in np.expm1(known)])
+    reaches = np.interp(
+        spreads, np.expm1(known), [quantile(confidence, spread, [(1 / query.unit, noise)]) for spread in np.expm1(known)]
+    )
     return likely - reaches, likely + reaches

@@ -11,20 +11,20 @@ from skdp.stats._statistic import Statistic
 
 TAKEN = (  # by all functions; in the docstring of each
     "``epsilon`` (float) is the budget, without a delta. ``column`` (str) names the column if ``x`` is a table. ``adjacency`` "
-    '({"replace_one", "zero_out"}, default="replace_one") says which tables are neighbours. ``confidence`` (float, default=0.95) is '
-    "the coverage of the interval. ``persons`` (an id per row, or the name of a column) protects persons with all their rows, of "
-    "which each then counts once. ``sample_weight`` (a number per row), with the public bound ``max_sample_weight``, weighs records. "
-    "``random_state`` seeds the noise inside `skdp.testing.reproducible_noise`."
+    '({"replace_one", "zero_out"}, default="replace_one") says which tables are neighbours. ``confidence`` (float, default=0.95) '
+    "is the coverage of the interval. ``persons`` (an id per row, or the name of a column) protects persons with all their rows, "
+    "of which each then counts once. ``sample_weight`` (a number per row), with the public bound ``max_sample_weight``, weighs "
+    "records. ``random_state`` seeds the noise inside `skdp.testing.reproducible_noise`"
 )
 X = (
-    "A vector of numbers, a column of pandas, polars or Dask, or a table of one of these or of `skdp.data`. A missing cell is NaN, "
-    "and so is an infinite one."
+    "A vector of numbers, a column of pandas, polars or Dask, or a table of one of these or of `skdp.data`. A missing cell is "
+    "NaN, and so is an infinite one"
 )
 BOUNDS = (
-    "Public bounds of the column, to which its cells are clipped. None learns them with a quarter of epsilon, such that no tail is "
-    "cut off that shows in the noise."
+    "Public bounds of the column, to which its cells are clipped. None learns them with a quarter of epsilon, such that no tail "
+    "is cut off that shows in the noise"
 )
-ERRORS = "For what cannot be read, and parameters that are not valid, before anything is charged. Messages quote no data."
+ERRORS = "For what cannot be read, and parameters that are not valid, before anything is charged. Messages quote no data"
 filled = fill_docstring(taken=TAKEN, x=X, bounds=BOUNDS, errors=ERRORS)
 
 
@@ -35,11 +35,11 @@ def mean(x: Any, *, bounds: tuple[float, float] | None = None, **given: Any) -> 
     Parameters
     ----------
     x : array-like, Series, DataFrame, or table in partitions
-        {x}
+        {x}.
     bounds : tuple of float or None, default=None
-        {bounds}
+        {bounds}.
     **given : Any
-        {taken}
+        {taken}.
 
     Returns
     -------
@@ -49,18 +49,18 @@ def mean(x: Any, *, bounds: tuple[float, float] | None = None, **given: Any) -> 
     Raises
     ------
     TypeError, ValueError
-        {errors}
+        {errors}.
 
     Notes
     -----
-    **Privacy.** Pure epsilon. The release is the sum of the clipped cells, in units z of half the range from its middle. The sum of
-    :math:`(1 - z^2) / 2` and the number of missing cells cost nothing beside it (`skdp.privacy.queries.ClippedMoments`): they tell
-    the spread for the interval, and the number of cells for the mean. The noise is Laplace noise on integers. From an epsilon of
-    about 2 on, if the type of the column has no missing cells, nine tenths of epsilon are for staircase noise in the sum.
+    **Privacy.** Pure epsilon. The release is the sum of the clipped cells, in units z of half the range from its middle. The sum
+    of :math:`(1 - z^2) / 2` and the number of missing cells cost nothing beside it (`skdp.privacy.queries.ClippedMoments`): they
+    tell the spread for the interval, and the number of cells for the mean. The noise is Laplace noise on integers. From an epsilon
+    of about 2 on, if the type of the column has no missing cells, nine tenths of epsilon are for staircase noise in the sum.
 
     **The interval** is Fieller's, with the quantile of normal sampling errors and of the noise together. It is wider by what a
-    few records at the far bound would add that happened not to be in the table, as Wilson's is for a share. Cells count as missing
-    by the mean itself only if their number is above 3 standard deviations of its noise.
+    few records at the far bound would add that happened not to be in the table, as Wilson's is for a share. Cells count as
+    missing by the mean itself only if their number is above 3 standard deviations of its noise.
 
     Examples
     --------
@@ -82,11 +82,11 @@ def sum(x: Any, *, bounds: tuple[float, float] | None = None, **given: Any) -> S
     Parameters
     ----------
     x : array-like, Series, DataFrame, or table in partitions
-        {x}
+        {x}.
     bounds : tuple of float or None, default=None
-        {bounds}
+        {bounds}.
     **given : Any
-        {taken}
+        {taken}.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def sum(x: Any, *, bounds: tuple[float, float] | None = None, **given: Any) -> S
     Raises
     ------
     TypeError, ValueError
-        {errors}
+        {errors}.
 
     Notes
     -----
@@ -120,11 +120,11 @@ def var(x: Any, *, bounds: tuple[float, float] | None = None, **given: Any) -> S
     Parameters
     ----------
     x : array-like, Series, DataFrame, or table in partitions
-        {x}
+        {x}.
     bounds : tuple of float or None, default=None
-        {bounds}
+        {bounds}.
     **given : Any
-        {taken}
+        {taken}.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def var(x: Any, *, bounds: tuple[float, float] | None = None, **given: Any) -> S
     Raises
     ------
     TypeError, ValueError
-        {errors}
+        {errors}.
 
     Notes
     -----
@@ -159,11 +159,11 @@ def std(x: Any, *, bounds: tuple[float, float] | None = None, **given: Any) -> S
     Parameters
     ----------
     x : array-like, Series, DataFrame, or table in partitions
-        {x}
+        {x}.
     bounds : tuple of float or None, default=None
-        {bounds}
+        {bounds}.
     **given : Any
-        {taken}
+        {taken}.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def std(x: Any, *, bounds: tuple[float, float] | None = None, **given: Any) -> S
     Raises
     ------
     TypeError, ValueError
-        {errors}
+        {errors}.
 
     Notes
     -----
@@ -196,9 +196,9 @@ def count(x: Any, **given: Any) -> Statistic:
     Parameters
     ----------
     x : array-like, Series, DataFrame, or table in partitions
-        {x}
+        {x}.
     **given : Any
-        {taken}
+        {taken}.
 
     Returns
     -------
@@ -208,7 +208,7 @@ def count(x: Any, **given: Any) -> Statistic:
     Raises
     ------
     TypeError, ValueError
-        {errors}
+        {errors}.
 
     Notes
     -----
@@ -231,9 +231,9 @@ def count_nonzero(x: Any, **given: Any) -> Statistic:
     Parameters
     ----------
     x : array-like, Series, DataFrame, or table in partitions
-        {x}
+        {x}.
     **given : Any
-        {taken}
+        {taken}.
 
     Returns
     -------
@@ -243,7 +243,7 @@ def count_nonzero(x: Any, **given: Any) -> Statistic:
     Raises
     ------
     TypeError, ValueError
-        {errors}
+        {errors}.
 
     Notes
     -----
@@ -266,13 +266,13 @@ def histogram(x: Any, bins: Any = 10, *, range: tuple[float, float] | None = Non
     Parameters
     ----------
     x : array-like, Series, DataFrame, or table in partitions
-        {x}
+        {x}.
     bins : int or sequence of float, default=10
         Number of even bins, or public edges, of which the last bin includes both.
     range : tuple of float or None, default=None
         Public ends of the even bins; None to learn them with a quarter of epsilon.
     **given : Any
-        {taken}
+        {taken}.
 
     Returns
     -------
@@ -282,14 +282,14 @@ def histogram(x: Any, bins: Any = 10, *, range: tuple[float, float] | None = Non
     Raises
     ------
     TypeError, ValueError
-        {errors}
+        {errors}.
 
     Notes
     -----
-    **Privacy.** Pure epsilon. A record is in one bin, or elsewhere: replacing it moves two counts by 1, so that the noise is twice
-    that of ``zero_out``, which other libraries use without saying so. Below an epsilon of 1 the counts are the nearest ones from 0
-    on that add up to the public number of records; from 1 on, and with weights, they are cut at 0. Intervals are of the counts
-    before that.
+    **Privacy.** Pure epsilon. A record is in one bin, or elsewhere: replacing it moves two counts by 1, so that the noise is
+    twice that of ``zero_out``, which other libraries use without saying so. Below an epsilon of 1 the counts are the nearest ones
+    from 0 on that add up to the public number of records; from 1 on, and with weights, they are cut at 0. Intervals are of the
+    counts before that.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def histogram2d(
     column : tuple of str or None, default=None
         Names of the two columns of a table.
     **given : Any
-        {taken}
+        {taken}.
 
     Returns
     -------
@@ -329,7 +329,7 @@ def histogram2d(
     Raises
     ------
     TypeError, ValueError
-        {errors}
+        {errors}.
 
     Notes
     -----
@@ -363,7 +363,7 @@ def histogramdd(x: Any, bins: Any = 10, *, range: Any = None, column: tuple[str,
     column : tuple of str or None, default=None
         Names of the columns of a table; None for all.
     **given : Any
-        {taken}
+        {taken}.
 
     Returns
     -------
@@ -373,7 +373,7 @@ def histogramdd(x: Any, bins: Any = 10, *, range: Any = None, column: tuple[str,
     Raises
     ------
     TypeError, ValueError
-        {errors}
+        {errors}.
 
     Notes
     -----
@@ -403,7 +403,7 @@ def crosstab(x: Any, index: str, columns: str, *, categories: Mapping[str, Seque
     categories : dict of str to list
         Public categories of both columns. Other cells are elsewhere.
     **given : Any
-        {taken}
+        {taken}.
 
     Returns
     -------
@@ -413,7 +413,7 @@ def crosstab(x: Any, index: str, columns: str, *, categories: Mapping[str, Seque
     Raises
     ------
     TypeError, ValueError
-        {errors}
+        {errors}.
 
     Notes
     -----

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import ndtri, ndtr
+from scipy.special import ndtr, ndtri
 
 from skdp.privacy.noise.laplace import IntegerLaplace
 from skdp.privacy.noise.staircase import IntegerStaircase
@@ -33,12 +33,12 @@ def quantile(level: float, normal: float, noises: Sequence[Noise] = ()) -> float
     float
         The distance.
     """
-    noises = [(abs(factor), noise) for factor, noise in noises if noise is not None and factor]
-    total = math.hypot(normal, *(factor * noise.std for factor, noise in noises))
-    if not noises or total == 0:
+    terms = [(abs(factor), noise) for factor, noise in noises if noise is not None and factor]
+    total = math.hypot(normal, *(factor * noise.std for factor, noise in terms))
+    if not terms or total == 0:
         return float(-ndtri((1 - level) / 2)) * total
     edges = np.linspace(-REACH, REACH, POINTS + 1) * total
-    cumulative = [_cumulative(edges / factor, noise) for factor, noise in noises]
+    cumulative = [_cumulative(edges / factor, noise) for factor, noise in terms]
     if normal > 0:
         cumulative.append(ndtr(edges / normal))
     transform = np.prod([np.fft.rfft(np.diff(part), 4 * POINTS) for part in cumulative], axis=0)

@@ -25,7 +25,7 @@ from skdp.stats._statistic import Statistic
 SPREAD = 0.1
 # Shares of epsilon of a variance: a rough mean with the number of missing cells, the variance, and the fourth power for the
 # interval. Of n epsilon from which on squares about the rough mean are better than the variance itself where
-# (1 + |centre|)^2 + CENTRED / (n epsilon) is below 4, or 3 under zero_out: the error of the centre is squared. Computed, not tuned.
+# (1 + |centre|)^2 + CENTRED / (n epsilon) is below 4, or 3 under zero_out: the error of the centre is squared. Computed.
 VARIANCE, CENTRED = (0.1, 0.85, 0.05), 1080.0
 # Standard deviations of its noise up to which missing cells count as none in the value, not in the interval. A choice.
 FEW = 3.0
@@ -178,8 +178,8 @@ class Mean(Number):
         variance, spread = n * found.variance, math.sqrt(n * found.variance + std**2 * (1 + of_number**2))
         factor = quantile(self.confidence, math.sqrt(variance), noises) / spread if spread else 0.0
         ends = ratio_interval(*found.raw, variance, (std**2, std**2 * self.counted), factor)
-        places = (low + half * (1 + place) for place in (u, min(ends[0], u), max(ends[1], u)))
-        return Estimate(*places, half * std * math.hypot(1, of_number) / n)
+        value, least, most = (low + half * (1 + place) for place in (u, min(ends[0], u), max(ends[1], u)))
+        return Estimate(value, least, most, half * std * math.hypot(1, of_number) / n)
 
     def moments(self, ask: Ask, low: float, high: float) -> tuple[Moments, Any]:
         """Ask for the releases; return what they tell, and the noise of the sum."""

@@ -13,6 +13,7 @@ from skdp.testing import reproducible_noise
 
 N = 600
 FRAME = pd.DataFrame({"age": np.random.default_rng(0).integers(17, 90, N).astype(float), "who": np.arange(N) // 3})
+FRAME["size"] = FRAME["age"] % 7
 FRAME.loc[::7, "age"] = np.nan
 
 
@@ -21,12 +22,39 @@ def described(x, **given):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LowSignalWarning)
         ids = {} if "persons" in given else {"who": "ignore"}
-        return stats.describe(x, epsilon=1.0, schema={"age": {"kind": "number", "bounds": [0, 100]}, **ids}, **given)
+        return stats.describe(x, epsilon=1.0, schema={"age": {"kind": "number", "bounds": [0, 100]}, "size": "ignore", **ids}, **given)
+
+
+def in_two(x, **given):
+    """A grid, whose second side is learned; a wrong column stands for one of two."""
+    columns = ("age", given.pop("column", "size"))
+    return stats.histogram2d(x, bins=(4, 3), epsilon=1.0, range=[(0, 100), None], column=columns, **given)
+
+
+def in_three(x, **given):
+    wrong = given.pop("column", None)
+    return stats.histogramdd(x, bins=3, epsilon=1.0, range=[(0, 100)], column=(wrong or "age",), **given)
+
+
+def crossed(x, **given):
+    """Categories of texts and numbers; a column that is text is none that is wrong."""
+    wrong = given.pop("column", "kind")
+    index = "nobody" if wrong == "text" else wrong
+    frame = x.assign(kind=x["age"] // 10) if hasattr(x, "assign") else x.with_columns(kind=x["age"] // 10)
+    return stats.crosstab(frame, index, "age", categories={index: [1, 2, 3], "age": [20, 30, 40]}, epsilon=1.0, **given)
 
 
 FUNCTIONS = {  # name: how it is called on a table with the columns "age" and "who", of which "age" has missing cells
     "mean": lambda x, **given: stats.mean(x, epsilon=1.0, bounds=(0, 100), **{"column": "age", **given}),
     "count": lambda x, **given: stats.count(x, epsilon=1.0, **{"column": "age", **given}),
+    "sum": lambda x, **given: stats.sum(x, epsilon=1.0, bounds=(10, 100), **{"column": "age", **given}),
+    "var": lambda x, **given: stats.var(x, epsilon=1.0, bounds=(0, 100), **{"column": "age", **given}),
+    "std": lambda x, **given: stats.std(x, epsilon=1.0, **{"column": "age", **given}),  # learns bounds
+    "count_nonzero": lambda x, **given: stats.count_nonzero(x, epsilon=1.0, **{"column": "size", **given}),
+    "histogram": lambda x, **given: stats.histogram(x, 5, epsilon=0.9, range=(0, 100), **{"column": "age", **given}),
+    "histogram2d": in_two,
+    "histogramdd": in_three,
+    "crosstab": crossed,
     "describe": described,
 }
 every_function = pytest.mark.parametrize("call", FUNCTIONS.values(), ids=FUNCTIONS)

@@ -78,7 +78,7 @@ class IntegerLaplace:
         return math.sqrt(2 * math.exp(-1 / self.scale)) / -math.expm1(-1 / self.scale)
 
     def survival(self, distance: np.ndarray) -> np.ndarray:
-        """Return the probability that the noise is further from 0 than each distance, for noise that is wide beside an integer."""
+        """Return the probability that the noise is further from 0 than each distance, for a scale of many integers."""
         return np.exp(-distance / self.scale)
 
     def draw(self, size: int, source: NoiseSource) -> np.ndarray:

@@ -8,8 +8,8 @@ import numpy as np
 from skdp.privacy.noise.laplace import LARGEST_SCALE, RATIO_ERROR, geometric
 from skdp.privacy.noise.source import NoiseSource
 
-# Epsilon below which the best first step is taken for half of a step: their difference is below 2 %, and the formula loses digits.
-# Its standard deviation is then within 1e-5 of the least.
+# Epsilon below which the best first step is taken for half of a step: their difference is below 2 %, and the formula loses
+# digits. Its standard deviation is then within 1e-5 of the least.
 SMALLEST = 0.05
 
 
@@ -67,7 +67,9 @@ class IntegerStaircase:
             If the noise is so large that the random bits do not resolve it.
         """
         if not sensitivity * scale < LARGEST_SCALE:
-            raise ValueError(f"Staircase noise of scale {sensitivity * scale:.3g} is too large to resolve; expected a larger epsilon.")
+            raise ValueError(
+                f"Staircase noise of scale {sensitivity * scale:.3g} is too large to resolve; expected a larger epsilon."
+            )
         exponent = 1 / scale - RATIO_ERROR
         b, share = math.exp(-exponent), 0.5
         if exponent > SMALLEST:

@@ -22,8 +22,8 @@ class Deviations(SumQuery):
     r"""Ask for the sum of a power of the distances of cells from a centre, or for the variance.
 
     Cells are clipped to the bounds, and in units of half the range from the middle of the bounds: z in [-1, 1]. About a centre
-    c, a cell adds :math:`(|z - c| / (1 + |c|))^p`, in units of 2**-22, rounded down, and a missing cell nothing; the answer is 256
-    times the sum. About the mean, the answer is :math:`2^{30} n^2 / (4 (n - 1))` times the variance of z, rounded down, where
+    c, a cell adds :math:`(|z - c| / (1 + |c|))^p`, in units of 2**-22, rounded down, and a missing cell nothing; the answer is
+    256 times the sum. About the mean, the answer is :math:`2^{30} n^2 / (4 (n - 1))` times the variance of z, rounded down, where
     missing cells count as c.
 
     Parameters
@@ -76,8 +76,8 @@ class Deviations(SumQuery):
         r"""Return :math:`2^{30}`, and :math:`3/4` of it about the mean under ``zero_out``.
 
         Proof. The null record is t = 0, so f changes by f(P), where :math:`f \le (1 - 1/n) (h^2 + 2 h^2)`, as
-        :math:`|S| \le (n - 1) h`, with :math:`(h^2 - m^2) / n` more for a distribution, which is largest at m = h as well. It is at
-        least :math:`-(1 - 1/n) h^2`.
+        :math:`|S| \le (n - 1) h`, with :math:`(h^2 - m^2) / n` more for a distribution, which is largest at m = h as well. It is
+        at least :math:`-(1 - 1/n) h^2`.
         """
         return CHANGE * 3 // 4 if self.about_mean and adjacency == "zero_out" else CHANGE
 
@@ -90,7 +90,9 @@ class Deviations(SumQuery):
         if not self.about_mean:
             return 2**8 * (total[:1] + np.floor(total[1:]))
         grains = round(1 / GRAIN)
-        numbers, upper, lower = (int(whole) * grains + round(rest * grains) for whole, rest in zip(total[::2], total[1::2], strict=True))
+        numbers, upper, lower = (
+            int(whole) * grains + round(rest * grains) for whole, rest in zip(total[::2], total[1::2], strict=True)
+        )
         squared = self.n_samples * grains * (upper * HALF + lower) - numbers**2  # n^2 Var, in units of GRAIN**2
         return np.array([float(squared * CHANGE // ((self.n_samples - 1) * 4 * HALF**2 * grains**2))])
 

@@ -375,7 +375,9 @@ def _in_words(release: Release, scale: float, budget: Budget) -> str:
         if not scale:
             return "integers without noise"
         one = release.mechanism.weight * scale
-        kind = "staircase noise on an integer" if isinstance(release.mechanism, Staircase) else "discrete Laplace noise on integers"
+        kind = (
+            "staircase noise on an integer" if isinstance(release.mechanism, Staircase) else "discrete Laplace noise on integers"
+        )
         return f"{kind}, of scale {one:.6g} times what one record changes, epsilon {1 / one:.4g} each"
     if not isinstance(release.mechanism, Curve):
         return ""

@@ -46,6 +46,10 @@ OF_CELLS = {  # asked of cells, and counted exactly; that of targets of rows, to
 }
 OF_CELLS |= {
     queries.ClippedMoments: (queries.ClippedMoments(-1.0, 2.0), queries.ClippedMoments(0.0, 9.0, False, True, 3)),
+    queries.Deviations: (
+        queries.Deviations(-1.0, 2.0, 0.3),
+        queries.Deviations(-1.0, 2.0, 0.3, about_mean=True, n_samples=3 * BLOCK, column=1),
+    ),
     queries.JointHistogram: (queries.JointHistogram((0, 3), (halves, halves), (2, 2)),),
     queries.SingleCount: (queries.SingleCount((1,), (halves,), (1,), True),),
 }

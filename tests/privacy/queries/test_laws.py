@@ -42,6 +42,7 @@ from skdp.privacy.queries import (
     ColumnHistograms,
     CoordinateScores,
     Curvature,
+    Deviations,
     Difference,
     DistanceHistogram,
     DualGradient,
@@ -183,13 +184,45 @@ class Cells:
         ]
 
 
+@dataclass(frozen=True)
+class OneBound(Cells):
+    """Cells of which the first three are at the lower bound of -1."""
+
+    def usual(self, rng):
+        return [(np.full(4, -1.0), 0.0)] * 3 + super().usual(rng)[3:]
+
+
 def of_cell(q, cells, y):
     """What a cell adds: its place between the bounds, how far from them it is, and whether it is missing, or is not."""
     cell, unit_, weighted = cells[q.column], 2**22, isinstance(q, WeightedMoments)
+    if q.fill is not None:
+        cell = min(max(cell, q.low), q.high) if math.isfinite(cell) else q.fill
+        q = replace(q, low=min(q.low, q.fill), high=max(q.high, q.fill), fill=None)
     if not math.isfinite(cell):
         return [0, *[0] * q.spread, *[0 if weighted else unit_] * q.missing]
     t = round((min(max(cell, q.low), q.high) - (q.low + q.high) / 2) / (q.high - q.low) * 2 * unit_)
     return [t, *[(unit_**2 - t**2) // (2 * unit_)] * q.spread, *[unit_ if weighted else 0] * q.missing]
+
+
+def deviation(q, cells, y):
+    """What a cell adds to the power of its distance from a centre."""
+    z = (min(max(cells[q.column], q.low), q.high) - (q.low + q.high) / 2) / (q.high - q.low) * 2
+    return [
+        0
+        if math.isnan(z) or math.isinf(cells[q.column])
+        else 2**8 * math.floor((abs(z - q.centre) / (1 + abs(q.centre))) ** q.power * 2**22)
+    ]
+
+
+def squares(q, cells, y):
+    """A cell between the bounds, and its square; a missing one is at the centre."""
+    z = (min(max(cells[q.column], q.low), q.high) - (q.low + q.high) / 2) / (q.high - q.low) * 2
+    z = z if math.isfinite(cells[q.column]) else q.centre
+    return [z, z**2]
+
+
+def variance_of(q, total):
+    return np.array([2**28 / (q.n_samples - 1) * (q.n_samples * total[1] - total[0] ** 2)])
 
 
 def sign_of(cells):
@@ -200,7 +233,7 @@ def sign_of(cells):
 def in_grid(q, cells, y):
     places = [int(bins(np.where(np.isinf(cells[[c]]), np.nan, cells[[c]]))[0]) for c, bins in zip(q.columns, q.bins, strict=True)]
     inside = all(place < size for place, size in zip(places, q.sizes, strict=True))
-    return q.unit * unit(np.ravel_multi_index(places, q.sizes) if inside else q.size, q.size + 1)[:-1]
+    return q.unit * unit(np.ravel_multi_index(places, q.sizes) if inside else math.prod(q.sizes), q.size + 1)[: q.size]
 
 
 @dataclass(frozen=True)
@@ -786,6 +819,21 @@ for query in (ClippedMoments(-1.0, 3.0), ClippedMoments(-1.0, 3.0, False, False,
     CASES += [Case(query, Cells(), of_cell)]
 for query in (JointHistogram((0, 3), (sign_of, sign_of), (3, 3)), JointHistogram((0,), (sign_of,), (3,), True)):
     CASES += [Case(query, Cells(), in_grid)]
+CASES += [
+    Case(ClippedMoments(1.0, 8.0, missing=False, fill=0.0), Cells(), of_cell),
+    Case(JointHistogram((0,), (sign_of,), (2,), rest=True), Cells(), in_grid),
+    Case(Deviations(-1.0, 3.0, -0.5), Cells(), deviation),
+    Case(Deviations(-1.0, 3.0, 1.0, 4, column=1), Cells(), deviation),
+    # About the mean, three others are at the other bound, as far from the null record as they can be.
+    Case(
+        Deviations(-1.0, 3.0, 0.25, about_mean=True, n_samples=4),
+        OneBound(),
+        squares,
+        variance_of,
+        linear=False,
+        reached=(0.74, NEAR),
+    ),
+]
 CASES += [Case(SingleCount((0,), (lambda cells: np.isnan(cells).astype(int),), (1,)), Cells(), in_grid)]
 for loss in (Logistic(), Multinomial(3)):
     CASES += [
