@@ -43,7 +43,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_model_files": {"_files", "estimators", "preprocessing", "solvers"},
     "_commands": {
         *("_files", "_model_files", "_persons", "_scikit_learn", "_table_types"),
-        *("data", "estimators", "inspection", "metrics", "preprocessing", "solvers"),
+        *("data", "estimators", "inspection", "metrics", "preprocessing", "solvers", "stats"),
     },
     "_progress": set(),
     "_version": set(),
@@ -57,7 +57,10 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
         *("_data_validation", "_persons", "_scikit_learn", "_table_types", "_validation"),
         *("data", "estimators", "inspection", "metrics", "preprocessing"),
     },
-    "stats": {*("_data_validation", "_files", "_persons", "_plots", "_table_types", "_validation"), *("data", "preprocessing")},
+    "stats": {
+        *("_data_validation", "_docstrings", "_files", "_persons", "_plots", "_table_types", "_validation"),
+        *("data", "preprocessing"),
+    },
     "audit": {"estimators", "solvers", "inspection", "_label_types", "_persons", "_table_types", "_validation"},
     "solvers": {
         "losses",

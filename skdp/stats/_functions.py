@@ -55,8 +55,8 @@ def mean(x: Any, *, bounds: tuple[float, float] | None = None, **given: Any) -> 
     -----
     **Privacy.** Pure epsilon. The release is the sum of the clipped cells, in units z of half the range from its middle. The sum
     of :math:`(1 - z^2) / 2` and the number of missing cells cost nothing beside it (`skdp.privacy.queries.ClippedMoments`): they
-    tell the spread for the interval, and the number of cells for the mean. The noise is Laplace noise on integers. From an epsilon
-    of about 2 on, if the type of the column has no missing cells, nine tenths of epsilon are for staircase noise in the sum.
+    tell the spread for the interval, and the number of cells for the mean. The noise is Laplace noise on integers. From about
+    epsilon 2 on, if the type of the column has no missing cells, nine tenths of epsilon are for staircase noise in the sum.
 
     **The interval** is Fieller's, with the quantile of normal sampling errors and of the noise together. It is wider by what a
     few records at the far bound would add that happened not to be in the table, as Wilson's is for a share. Cells count as

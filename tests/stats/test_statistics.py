@@ -22,7 +22,9 @@ def described(x, **given):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LowSignalWarning)
         ids = {} if "persons" in given else {"who": "ignore"}
-        return stats.describe(x, epsilon=1.0, schema={"age": {"kind": "number", "bounds": [0, 100]}, "size": "ignore", **ids}, **given)
+        return stats.describe(
+            x, epsilon=1.0, schema={"age": {"kind": "number", "bounds": [0, 100]}, "size": "ignore", **ids}, **given
+        )
 
 
 def in_two(x, **given):
