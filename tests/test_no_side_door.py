@@ -52,6 +52,8 @@ from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient
 from skdp.solvers import SOLVERS, GradientDescent, Solver
 from skdp.solvers.adaptive import standardized_gd
+from skdp.solvers.statistics.naive_bayes import NaiveBayes
+from skdp.solvers.statistics.principal_components import PrincipalComponents
 
 PACKAGE = Path(skdp.__file__).parent
 TRUSTED = ("privacy/data/", "privacy/queries/", "privacy/oracle.py", "privacy/engines/", "losses/", "scorers.py", "minimax/")
@@ -102,6 +104,7 @@ def leading_estimators():
 
 
 LEADING = list(leading_estimators())
+FREE = ("DPMultinomialNB", "DPPCA")  # which have one algorithm, and no parameter for it
 every = pytest.mark.parametrize(
     "estimator", [pytest.param(*p.values, id=p.id, marks=() if p in LEADING else pytest.mark.slow) for p in ESTIMATORS]
 )
@@ -139,8 +142,12 @@ FAMILIES = ("skdp.estimators", "skdp.solvers")  # an audit derives its own, to w
 def test_no_estimator_and_no_solver_is_left_out():
     """The cross product has every class that the package defines, registered or not; those without solver have their own test."""
     for base, seen in (
-        (DPEstimator, {type(p.values[0]) for p in ESTIMATORS} | {*subclasses(BoostedModel), *subclasses(TabularModel)}),
-        (Solver, {type(p.values[0].solver) for p in ESTIMATORS}),
+        (
+            DPEstimator,
+            {type(p.values[0]) for p in ESTIMATORS}
+            | {*subclasses(BoostedModel), *subclasses(TabularModel), *(getattr(skdp, name) for name in FREE)},
+        ),
+        (Solver, {type(p.values[0].solver) for p in ESTIMATORS} | {NaiveBayes, PrincipalComponents}),
     ):
         kinds = [kind for kind in subclasses(base) if kind.__module__.startswith(FAMILIES) and not inspect.isabstract(kind)]
         kinds = [kind for kind in kinds if base is Solver or kind._get_param_names()]  # bases and mixins have no parameters
@@ -288,6 +295,16 @@ def test_no_frame_holds_bins_and_scores(kind, rng, monkeypatch):
         with monkeypatch.context() as twin:
             leak(twin, lambda rows, what=what: getattr(rows, what, None))
             assert frames_with_data(model, X, y) == {("solvers/_base.py", "peek")}
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_no_frame_holds_the_rows_of_estimators_without_solver(name, rng, monkeypatch):
+    """The twin hands them out."""
+    X, model = np.abs(rng.normal(size=(300, 3))), getattr(skdp, name)()
+    model = model.set_params(feature_bounds=1.0) if "feature_bounds" in model.get_params() else model
+    assert frames_with_data(model, X, LABELS["binary"]) == set()
+    leak(monkeypatch, lambda rows: rows._blocks.table)
+    assert frames_with_data(model, X, LABELS["binary"]) == {("solvers/_base.py", "peek")}
 
 
 def test_no_frame_holds_the_groups(rng, monkeypatch):

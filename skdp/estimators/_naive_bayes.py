@@ -1,7 +1,7 @@
 """Private multinomial naive Bayes."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -96,6 +96,13 @@ class DPMultinomialNB(DPProbabilisticClassifier):
     """
 
     _task_class = NaiveBayesTask
+
+    _refused: ClassVar[dict[str, str]] = {
+        "schema": "rows are counts of words; make_pipeline(skdp.preprocessing.from_schema(schema), DPMultinomialNB()) takes the "
+        "table that the schema describes",
+        "feature_bounds": "rows are counts of words, clipped to the length data_norm",
+        "solver": "there is one algorithm",
+    }
 
     @explain_refusals
     def __init__(

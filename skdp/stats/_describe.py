@@ -366,7 +366,8 @@ def describe(
     >>> frame = pd.DataFrame({"age": age, "city": np.where(age < 50, "Kent", "York")})
     >>> known = {"age": {"kind": "number", "bounds": [0, 120]}, "city": {"kind": "category", "categories": ["Kent", "York"]}}
     >>> found = describe(frame, epsilon=1.0, schema=known)
-    >>> found.intervals.loc[("age", "quantile 0.5"), "low"] <= 50 <= found.intervals.loc[("age", "quantile 0.5"), "high"]
+    >>> low, high = found.intervals.loc[("age", "quantile 0.5"), ["low", "high"]]
+    >>> bool(low <= 50 <= high)
     True
     """
     asked = _asked(quantiles, confidence, clip)
@@ -431,6 +432,7 @@ def plan_describe(
     --------
     >>> from skdp.stats import plan_describe
     >>> print(plan_describe(50_000, ["age", "income"], epsilon=1.0).noise_size)
+    0.0011 of the records in the rank of a quantile, 0.00024 of the distance between the limits in a mean
     """
     table = as_table(n_samples) if hasattr(n_samples, "columns") or is_lazy(n_samples) else None
     if table is None:

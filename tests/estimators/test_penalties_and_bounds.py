@@ -18,10 +18,17 @@ from skdp import DPLinearRegression, DPLogisticRegression
 from skdp._data_validation import Facts
 from skdp.estimators.additive._base import ColumnModel
 
-# Estimators of which bounds scale the features, or which have none.
-SCALED = ("DPMinimax", *(name for name in KINDS if issubclass(getattr(skdp.estimators, name), ColumnModel)))
-every = pytest.mark.parametrize("name", [name for name in KINDS if name != "DPMinimax"])  # which has a data norm only
-unscaled = pytest.mark.parametrize("name", [name for name in KINDS if name not in SCALED])
+
+def having(*parameters):
+    """Names of the estimators that have some parameters."""
+    given = {name: getattr(skdp.estimators, name)._get_param_names() for name in KINDS}
+    return [name for name in KINDS if {*parameters} <= {*given[name]}]
+
+
+# Estimators of which bounds scale the features, and have no data norm beside them.
+COLUMNS = [name for name in KINDS if issubclass(getattr(skdp.estimators, name), ColumnModel)]
+every = pytest.mark.parametrize("name", having("feature_bounds"))
+unscaled = pytest.mark.parametrize("name", [name for name in having("feature_bounds", "data_norm") if name not in COLUMNS])
 FORMS = {
     "one number": 2.0,
     "an integer": 2,

@@ -31,6 +31,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import skdp
 from skdp import (
+    DPPCA,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
     DPAUCMaximizer,
@@ -43,6 +44,7 @@ from skdp import (
     DPLinearSVC,
     DPLogisticRegression,
     DPMinimax,
+    DPMultinomialNB,
     DPQuantileRegressor,
     DPRobustRegressor,
     DPTabularClassifier,
@@ -98,6 +100,8 @@ KINDS = {
     "block coordinates": (DPLogisticRegression(**BOUNDS, solver="skgd"), X, LABELS),
     "Newton": (DPLogisticRegression(**BOUNDS, solver="newton"), X, LABELS),
     "sufficient statistics": (DPLinearRegression(**BOUNDS, **RANGE, solver="ssp"), X, NUMBERS),
+    "components": (DPPCA(2, **BOUNDS), X, LABELS),
+    "naive Bayes": (DPMultinomialNB(), np.abs(X), LABELS),
     "output": (DPLogisticRegression(**BOUNDS, solver="output"), X, LABELS),
     "objective": (DPLogisticRegression(**BOUNDS, solver="objective", delta=0), X, LABELS),
     "sgd": (DPLogisticRegression(**BOUNDS, solver=SGD(9, batch_size=300, standardize=0.2)), X, LABELS),
@@ -119,7 +123,7 @@ def of_persons(name, ids=WHO, **changed):
 
 def predictions(model, table):
     """Return what a model predicts, as fine as it tells."""
-    method = next(name for name in ("decision_function", "predict") if hasattr(model, name))
+    method = next(name for name in ("decision_function", "transform", "predict") if hasattr(model, name))
     return np.asarray(getattr(model, method)(table), dtype=float)
 
 

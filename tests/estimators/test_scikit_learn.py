@@ -76,6 +76,8 @@ ESTIMATORS = [
     DPAUCMaximizer(solver=PrivateDiff(30, batch_size=10)),
     DPAUCMaximizer(scorer="mlp", hidden_layer_sizes=(4,), solver=SGDA(20)),
     DPAUCMaximizer(math.inf, solver=SGDA(200)),
+    DPPCA(),
+    DPPCA(2, epsilon=math.inf),
     DPMultinomialNB(),
     DPMultinomialNB(math.inf),
     DPPipeline([("pca", DPPCA(2, feature_bounds=5.0)), ("model", DPLogisticRegression())], epsilon=math.inf),

@@ -3,6 +3,7 @@
 import numpy as np
 
 from skdp.estimators import (
+    DPPCA,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
     DPAUCMaximizer,
@@ -12,6 +13,7 @@ from skdp.estimators import (
     DPGroupDROClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    DPMultinomialNB,
     DPQuantileRegressor,
 )
 from skdp.privacy.data.summation import BLOCK
@@ -46,6 +48,8 @@ def fits():
         yield DPQuantileRegressor(epsilon=2.0, data_norm=1.0, fit_intercept=fit_intercept), X, 50 * numbers
     for solver in ("moments", "sgda", "privatediff"):
         yield DPAUCMaximizer(solver=solver, **two), X, classes
+    yield DPMultinomialNB(epsilon=2.0, classes=[0, 1]), np.abs(X), classes
+    yield DPPCA(epsilon=2.0, feature_bounds=0.4), X, classes
     yield DPGroupDROClassifier(**two), X, classes, groups
     yield DPAdditiveClassifier(epsilon=20.0, feature_bounds=0.4, classes=[0, 1], knots="private"), X, classes
     yield DPAdditiveRegressor(epsilon=20.0, feature_bounds=0.4, target_bounds=(-1, 1), inference=True), X, numbers

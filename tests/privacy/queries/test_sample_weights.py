@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdp.privacy.data.training_data import GRAIN, TrainingData
+from skdp.privacy.data.persons import GRAIN
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import (
     Moments,
     TotalWeight,
