@@ -29,7 +29,7 @@ ABOUT = """\
 # Naive Bayes and sparse rows
 
 Area under the ROC curve on held-out records. Rows have length 1. Medians of {repeats} fits; delta = 1 / n**2, diffprivlib has
-pure epsilon. reuters set the constant of `DPMultinomialNB`; the other tables were looked at once. GaussianNB of diffprivlib gets
+pure epsilon. reuters set the constant of `DPMultinomialNB`; the others were in view. GaussianNB of diffprivlib gets
 the bounds 0 and 1 of each feature; on reuters it was not run. `python -m benchmarks text` writes this page.
 """
 

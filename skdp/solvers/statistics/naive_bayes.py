@@ -11,8 +11,8 @@ from skdp.solvers._standardization import mean_noise
 
 # Pseudo-count of alpha="auto" over the noise of a sum, and the least one, which is scikit-learn's default. On reuters money-fx,
 # the development table, .3, .5 and 1 gave .758 .754 .739 of AUC at epsilon .1 (replace_one), .923 .926 .925 at .5, .956 .963 .963
-# at 1 and .977 .980 .979 at 3 (medians of 30 fits). On a9a, spambase and an image of mnist against the others, which were looked
-# at once, .5 is the best of the three, or within .003 of it, but on mnist at .1: .820 .843 .855.
+# at 1 and .977 .980 .979 at 3 (medians of 30 fits). On a9a, spambase and an image of mnist against the others, all in
+# view, .5 is the best of the three, or within .003 of it, but on mnist at .1: .820 .843 .855.
 NOISES, LEAST_ALPHA = 0.5, 1.0
 
 
