@@ -122,6 +122,24 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
         Share of rows that are longer, about.
     scale_, privacy_spent_, privacy_report_, schema_, prepared_features_, learnt_, n_features_in_, feature_names_in_
 
+    Notes
+    -----
+    **Privacy.** The guarantee is that of ``epsilon``, ``delta`` and ``adjacency`` for the whole fit. Two or three Gaussian
+    releases of all records have the mean, a histogram of the distances from it, and the first and second moments of rows that are
+    clipped to a radius; their sensitivities are proved in `skdp.privacy.queries.FirstAndSecondMoment`. All attributes follow from
+    these and from public facts. The formula that takes the noise off the eigenvalues is Theorem 2.1 of [1]_. Scores of records of
+    the fit, which `transform` returns, are as private as these records.
+
+    **Variances are those of clipped rows**, and so are their intervals: those of rows as given may be larger.
+
+    **Before a classifier of skdp it costs accuracy.** These find their directions within their own budget. A prototype that spent a
+    quarter of the squared budget on components lost .10 to .45 of accuracy on images of digits, at epsilon from .5 to 3.
+
+    References
+    ----------
+    .. [1] F. Benaych-Georges, R. R. Nadakuditi, "The eigenvalues and eigenvectors of finite, low rank perturbations of large
+       random matrices", Advances in Mathematics 227 (2011).
+
     Examples
     --------
     >>> import numpy as np

@@ -14,7 +14,7 @@ from skdp.privacy.noise.laplace import IntegerLaplace
 from skdp.privacy.noise.staircase import IntegerStaircase
 from skdp.privacy.queries import ClippedMoments, Deviations, Query, WeightedMoments
 from skdp.privacy.queries.clipped_moments import UNIT
-from skdp.privacy.queries.deviations import CHANGE
+from skdp.privacy.queries.deviations import CHANGE, MOST
 from skdp.stats._bounds import Bounds, checked_bounds
 from skdp.stats._intervals import quantile, ratio_interval
 from skdp.stats._plan import Ask, Statement, StatisticsPlan, as_text, column_of
@@ -257,9 +257,9 @@ class Var(Number):
         found = self.rough._told(*(ask(first) / UNIT).tolist(), std_of((1 / UNIT, noise)))
         n, total, centre = found.number, self.table.n_samples, found.mean
         squared, reach = (std_of((1 / UNIT, noise)) / n) ** 2 * (1 + centre**2), 1 + abs(centre)
-        about_mean = not self.table.weighted and reach**2 + CENTRED / (total * self.budget.epsilon) >= (
-            3 if self.budget.adjacency == "zero_out" else 4
-        )
+        of_squares = reach**2 + CENTRED / (total * self.budget.epsilon)
+        of_variance = 3 if self.budget.adjacency == "zero_out" else 4
+        about_mean = not self.table.weighted and total <= MOST and of_squares >= of_variance
         query = Deviations(low, high, centre, 2, about_mean, total)
         unit = 4 * (total - 1) / total if about_mean else reach**2
         factor = unit / CHANGE / n

@@ -63,8 +63,11 @@ def test_columns_that_nobody_describes_are_learned():
 
 
 def test_intervals_cover_noise_and_sampling():
-    """Of 25 tables with 11 numbers each, at least 245 intervals do, which fails by chance in less than 1 run of 10**4."""
-    shares, hits = {"Kent": 0.5, "York": 0.3, "other": 0.1, "(missing)": 0.1}, 0
+    """Of 25 tables with 11 numbers each, at least 245 intervals do, and of the 75 of means and deviations at least 64.
+
+    Either fails by chance in about 1 run of 10**4. Those of quantiles and of shares are too wide to show one that is too short.
+    """
+    moments, shares, hits = 0, {"Kent": 0.5, "York": 0.3, "other": 0.1, "(missing)": 0.1}, 0
     ages, gain = np.arange(17, 90), 1800 - 0.1
     for seed in range(25):
         with reproducible_noise(seed):
@@ -78,8 +81,9 @@ def test_intervals_cover_noise_and_sampling():
         expected |= {("age", f"quantile {q:g}"): np.quantile(ages, q) for q in (0.25, 0.5, 0.75)}
         rows = [(found.intervals.loc[name], value) for name, value in expected.items()]
         rows += [(found.categories.loc[("town", name)], value) for name, value in shares.items()]
-        hits += sum(row["low"] <= value <= row["high"] for row, value in rows)
-    assert hits >= 245
+        held = {row.name: row["low"] <= value <= row["high"] for row, value in rows}
+        hits, moments = hits + sum(held.values()), moments + sum(held[name] for name in expected if name[1] in ("mean", "std"))
+    assert hits >= 245 and moments >= 64
 
 
 def test_the_name_of_a_row_says_what_is_clipped():

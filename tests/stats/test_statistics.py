@@ -9,6 +9,7 @@ import pytest
 import skdp
 from skdp import stats
 from skdp.privacy.errors import LowSignalWarning
+from skdp.privacy.oracle import Oracle
 from skdp.testing import reproducible_noise
 
 N = 600
@@ -119,3 +120,48 @@ def test_each_call_is_charged_once(call):
     with ledger:
         found = call(FRAME)
     assert len(ledger.entries) == 1 and found.privacy_spent.epsilon <= 1.0
+
+
+OTHER = FRAME.assign(age=np.r_[1e300, np.inf, np.zeros(N - 2)], size=np.r_[-1e300, np.full(N - 1, np.nan)])
+
+
+def said(found):
+    """All that a result holds, as text that has all digits."""
+    if isinstance(found, stats.Description):
+        tables = [table.to_csv() for table in (found.table, found.intervals, found.categories, found.limits)]
+        return [*tables, found.schema.to_dict(), found.to_html()]
+    names = ("counts", "axes", "low", "high", "elsewhere") if hasattr(found, "axes") else ("value", "interval")
+    parts = [getattr(found, name) for name in (*names, "noise_std")]
+    return [repr([np.asarray(part).tolist() for part in (each if isinstance(each, tuple) else (each,))]) for each in parts]
+
+
+def replayed(monkeypatch, call):
+    """What a function says of two tables, if the answers for the second one are those for the first; with its warnings."""
+    honest, tape = Oracle._answer, []
+
+    def answer(self, query, release, records):
+        found = honest(self, query, release, records)
+        return tape.pop(0) if replaying else tape.append(found) or found
+
+    monkeypatch.setattr(Oracle, "_answer", answer)
+    results = []
+    for frame, replaying in ((FRAME, False), (OTHER, True)):  # noqa: B007 - read by `answer`
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            results.append((said(call(frame)), [str(one.message) for one in heard]))
+    assert not tape
+    return results
+
+
+@pytest.mark.parametrize("call", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_nothing_leaves_but_the_answers(call, monkeypatch):
+    first, second = replayed(monkeypatch, call)
+    assert first == second
+
+
+def test_the_replay_catches_a_value_without_noise(monkeypatch):
+    """The twin takes a bound from the records."""
+    first, second = replayed(
+        monkeypatch, lambda x: stats.mean(x, epsilon=1.0, bounds=(0, 100 + x["age"].isna().sum()), column="age")
+    )
+    assert first != second

@@ -13,8 +13,10 @@ from skdp.privacy.queries.clipped_moments import places
 __all__ = ["Deviations"]
 
 # Half of the range of the integers that stand for numbers between the bounds; that of sums of powers; and what a record changes.
-# Choices: sums of a square as two integers of 20 bits, and an answer below 2**53 up to 2**23 records.
+# Choices: sums of a square as two integers of 20 bits, and answers that float64 holds exactly: about a centre for all tables, as
+# they are multiples of 256, and about the mean up to MOST records.
 HALF, TOP, CHANGE = 2**20, 2**22, 2**30
+MOST = 2**24
 
 
 @dataclass(frozen=True)

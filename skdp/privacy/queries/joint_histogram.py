@@ -16,7 +16,7 @@ __all__ = ["JointHistogram", "SingleCount"]
 
 @dataclass(frozen=True, eq=False)
 class JointHistogram(NonNegativeQuery):
-    """Count the records in each cell of a grid, of which every side has the bins of one column.
+    """Count the records in each cell of a grid. Each side of the grid has the bins of one column.
 
     Parameters
     ----------
