@@ -132,8 +132,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
 
     **Variances are those of clipped rows**, and so are their intervals: those of rows as given may be larger.
 
-    **Before a classifier of skdp it costs accuracy.** These find their directions within their own budget. A prototype that spent a
-    quarter of the squared budget on components lost .10 to .45 of accuracy on images of digits, at epsilon from .5 to 3.
+    **Before a classifier of skdp it costs accuracy.** These find their directions within their own budget. A prototype that spent
+    a quarter of the squared budget on components lost .10 to .45 of accuracy on images of digits, at epsilon from .5 to 3.
 
     References
     ----------
