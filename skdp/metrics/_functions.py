@@ -197,7 +197,7 @@ def _of_errors(metric: ErrorMetric) -> Callable[..., Metric]:
         >>> rng = np.random.default_rng(0)
         >>> prediction = rng.uniform(1, 5, 20_000)
         >>> y = np.clip(prediction + rng.normal(size=20_000), 0.5, 6)
-        >>> found = {name}(y, prediction, epsilon=1.0, target_bounds=(0.5, 6))
+        >>> found = {name}(y, prediction, epsilon=1.0, error_bound=4.0, target_bounds=(0.5, 6))
         >>> bool(found.low < float(found) < found.high)
         True
         """
