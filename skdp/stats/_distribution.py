@@ -13,8 +13,9 @@ from sklearn.isotonic import isotonic_regression
 from skdp.privacy.queries.haar_counts import LEAVES, LEVELS, haar
 from skdp.stats._estimate import Estimate, share_of
 
-# Standard deviations of its noise above which a number of records is told from 0. Ratios to fewer are not determined.
-SEEN = 4.0
+# Standard deviations of its noise above which a number of records is told from 0. Ratios to fewer are not determined. A choice:
+# the interval of a mean is that of all values between the limits where the noise is little below.
+SEEN = 2.0
 # Leaves on either side over which the noise of a distribution function is averaged: it varies from leaf to leaf. A choice.
 NEARBY = 8
 

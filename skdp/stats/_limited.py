@@ -79,9 +79,9 @@ def moments_of(
     """
     low, high = limits
     half, middle = high / 2 - low / 2, low / 2 + high / 2
-    present, missing = distribution.present, distribution.present_noise
-    if present <= max(z * missing, 1.0) or not distribution.determined:
+    if not distribution.determined:
         return Estimate(), Estimate()
+    present, missing = min(distribution.present, distribution.total), distribution.present_noise
     # In units of the limits: mean and mean square of u, and the noise of the variance.
     mean, square = sums / present
     of_mean, of_square = noise / present
@@ -91,14 +91,15 @@ def moments_of(
     )
     spread = min(max(variance, of_variance), 1.0)
     # Fieller: the mean m is in the interval if |sum - m present| is at most z standard deviations of it.
-    records = distribution.records
-    a = 1 - (z * missing / present) ** 2
-    c = mean**2 - z**2 * (of_mean**2 + spread / records)
-    root = math.sqrt(max(mean**2 - a * c, 0.0))
-    ends = [float(np.clip(middle + half * (mean + sign * root) / a, low, high)) for sign in (-1, 1)]
+    records, ratio = distribution.records, float(sums[0]) / distribution.present
+    a = 1 - (z * missing / distribution.present) ** 2
+    c = ratio**2 - z**2 * (of_mean**2 + spread / records)
+    root = math.sqrt(max(ratio**2 - a * c, 0.0))
+    average = float(np.clip(middle + half * mean, low, high))
+    ends = [float(np.clip(middle + half * (ratio + sign * root) / a, low, high)) for sign in (-1, 1)] if a > 0 else [low, high]
     # Sampling error of the variance, from the fourth moment between the limits.
     middles, masses = distribution.masses
     fourth = float((np.clip((middles - middle) / half, -1, 1) - min(max(mean, -1), 1)) ** 4 @ masses)
     error = z * math.sqrt(of_variance**2 + max(fourth - max(variance, 0.0) ** 2, 0.0) / records)
     deviations = [half * math.sqrt(min(max(v, 0.0), 1.0)) for v in (variance, variance - error, variance + error)]
-    return Estimate(float(np.clip(middle + half * mean, low, high)), *ends), Estimate(*deviations)
+    return Estimate(average, min(ends[0], average), max(ends[1], average)), Estimate(*deviations)
