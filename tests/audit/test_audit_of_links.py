@@ -62,7 +62,7 @@ def beyond_the_bound(patched):
     """Exposures count for what they are."""
 
     patched.setattr(_task, "read_weights", lambda name, given, largest, n_samples: given)
-    patched.setattr(training_data, "_shares", lambda given: given)
+    patched.setattr(training_data, "shares_of", lambda given: given)
 
 
 TWINS = {"targets unclipped": unclipped, "exposures beyond the bound": beyond_the_bound}
