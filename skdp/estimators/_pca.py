@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,8 +19,6 @@ from skdp.estimators._unsupervised import DPUnlabelled, UnlabelledTask
 from skdp.estimators._unsupported import explain_refusals
 from skdp.solvers import Problem, SolverResult
 from skdp.solvers.statistics.principal_components import Components, PrincipalComponents
-
-CONFIDENCE = 0.95  # of the intervals
 
 
 class PCATask(UnlabelledTask):
@@ -44,7 +41,7 @@ class PCATask(UnlabelledTask):
         check_truth("whiten", self.whiten)
 
     def algorithm(self) -> Any:
-        return PrincipalComponents()
+        return PrincipalComponents(self.n_components)
 
     def problem_of(self, facts: Facts) -> Problem:
         of_given = "schema" not in self._changed  # later, the number of learned features is a release
@@ -59,13 +56,12 @@ class PCATask(UnlabelledTask):
         unit, scale = (1.0, units) if self.scale else (float(units[0]), np.ones(units.size))
         number = min(self.n_components or max(found.n_found, 1), units.size)
         square = unit**2
-        half = -float(ndtri((1 - CONFIDENCE) / 2)) * found.spread[:number]
         variances = found.variances[:number]
         return {
             "components_": found.vectors[:number].copy(),
             "explained_variance_": variances * square,
             "explained_variance_ratio_": variances / max(found.total, np.finfo(float).tiny),
-            "explained_variance_interval_": np.clip(np.stack([variances - half, variances + half], axis=1), 0.0, None) * square,
+            "explained_variance_interval_": found.intervals[:number] * square,
             "mean_": self.outer(plan, result.coef.T)[0],
             "scale_": scale,
             "n_components_": number,

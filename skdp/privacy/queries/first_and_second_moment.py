@@ -6,11 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.data.training_data import Records, TrainingData
+from skdp.privacy.queries._base import NonNegativeQuery
 from skdp.privacy.queries._half_vector import half_vector_size, symmetric
 from skdp.privacy.queries._unit_rows import UnitRows
 
-__all__ = ["FirstAndSecondMoment", "FirstMoment"]
+__all__ = ["FirstAndSecondMoment", "FirstMoment", "FourthMoments"]
 
 MEAN_WEIGHT = 0.35  # of the first moment; larger values make it more exact, and the second one less (proof)
 
@@ -115,3 +116,49 @@ class FirstAndSecondMoment(UnitRows):
         """
         d = self.geometry.centre.size
         return answer[:d] / MEAN_WEIGHT, symmetric(answer[d:], d)
+
+
+@dataclass(frozen=True, eq=False)
+class FourthMoments(UnitRows):
+    r"""Sum :math:`(u_k^\top v)^4` over all records, for directions :math:`u_k` from earlier releases.
+
+    ``v = z min(1, 1 / ||z||)``, where z is the row standardised by earlier releases. What a record adds is shortened to norm 1.
+
+    Parameters
+    ----------
+    geometry : Standardization
+        Centre, and one scale per feature.
+    directions : ndarray of shape (size, n_features)
+        Orthonormal directions, one per row.
+    """
+
+    directions: np.ndarray
+
+    clip_norm: ClassVar[float] = 1.0
+    relative_sensitivity: ClassVar[dict[str, float]] = NonNegativeQuery.relative_sensitivity
+
+    @property
+    def size(self) -> int:
+        """Number of directions."""
+        return len(self.directions)
+
+    def sensitivity(self, adjacency: str) -> float:
+        r"""Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
+
+        Proof. Shared records cancel, as geometry and directions are the same for both tables. One record contributes numbers
+        that are not negative, of norm at most 1 by clipping, and a null record nothing. For two, the inner product of both
+        contributions is not negative, so that the squared norm of the difference is at most 2; attained by two of the directions.
+        For orthonormal directions nothing is clipped, as :math:`\sum_k (u_k^\top v)^4 \le (\sum_k (u_k^\top v)^2)^2 \le 1`.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised sum."""
+        coef = np.zeros((len(self._origin), self.size))
+        coef[: self.directions.shape[1]] = self.directions.T
+        return self.geometry.view(rows).score_sums(self.geometry.to_rows(coef), self._powers)
+
+    def _powers(self, raw: np.ndarray, records: Records) -> np.ndarray:
+        powers = np.square(np.square(raw * self._factors(records)[:, None]))
+        lengths = np.linalg.norm(powers, axis=1, keepdims=True)
+        return np.asarray(powers / np.maximum(lengths, 1.0))

@@ -1,14 +1,15 @@
 """Find principal components from one private release of the first and second moments of clipped rows."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from skdp._extra_facts import ExtraFacts
-from skdp.privacy.queries import DistanceHistogram, FirstAndSecondMoment, FirstMoment
+from skdp.privacy.queries import DistanceHistogram, FirstAndSecondMoment, FirstMoment, FourthMoments
 from skdp.privacy.queries.first_and_second_moment import MEAN_WEIGHT
 from skdp.privacy.schedule import Schedule
 from skdp.solvers._base import Ask, SolverResult
@@ -19,8 +20,9 @@ from skdp.solvers.adaptive._whitening import ranges, releases
 
 # Largest number of features: matrices with its square are released. A choice; it is that of "whitened_gd".
 MOST_FEATURES = 1024
-# Shares of the squared Gaussian-DP parameter for the centre and for the lengths of rows; choices.
-OF_CENTRE, OF_RADIUS = 0.15, 0.05
+# Shares of the squared Gaussian-DP parameter for the centre, the lengths of rows, and the spread of variances; choices.
+OF_CENTRE, OF_RADIUS, OF_SPREAD = 0.15, 0.05, 0.03
+MOST_SPREADS = 16  # components whose spread is released if their number is not given; a choice
 # Noise of the centre, per feature and over half the width of its bounds, above which there is no such release. A choice.
 HIDDEN = 0.5
 N_RANGES = 20  # of lengths, which grow by the root of 2; a choice
@@ -33,6 +35,8 @@ USUAL = 0.3
 # Least eigenvalue over half the edge of the noise, from which a component stands out: the edge is 2, and what a table of so few
 # features adds to it is small. A choice.
 ABOVE = 2.1
+CONFIDENCE = 0.95  # of the intervals
+Z = -float(ndtri((1 - CONFIDENCE) / 2))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +49,10 @@ class Components(ExtraFacts):
         Orthonormal directions, one per row, by decreasing variance.
     variances : ndarray of shape (n_features,)
         Variances of clipped rows along them, without what noise adds.
+    intervals : ndarray of shape (n_features, 2)
+        Ends of their intervals.
     total : float
         Total variance of the clipped rows.
-    spread : ndarray of shape (n_features,)
-        Standard deviations of the variances.
     n_found : int
         Number of components that stand out from the noise.
     edge : float
@@ -61,8 +65,8 @@ class Components(ExtraFacts):
 
     vectors: np.ndarray
     variances: np.ndarray
+    intervals: np.ndarray
     total: float
-    spread: np.ndarray
     n_found: int
     edge: float
     radius: float
@@ -94,30 +98,35 @@ class PrincipalComponents(UnlabelledSolver):
     name = "components"
     title = "principal components from one release of the moments of clipped rows"
 
+    def __init__(self, n_components: int | None = None) -> None:
+        self.n_components = n_components
+
     def schedule(self, problem: Any) -> Schedule:
         """Return the centre, the lengths, and the moments; raises for too many features."""
         d = problem.n_features
         if d > MOST_FEATURES:
             raise ValueError(f"X has {d} features, whose products are released; expected at most {MOST_FEATURES}.")
-        of_centre, of_radius, of_moments = self._shares(problem)
+        of_centre, of_radius, of_moments, of_spread = self._shares(problem)
         moments = FirstAndSecondMoment(problem.public_geometry)
         kinds = [
             (1, of_centre, FirstMoment, FirstMoment.clip_norm, d),
             (1, of_radius, DistanceHistogram, 1.0, N_RANGES),
             (1, of_moments, FirstAndSecondMoment, moments.clip_norm, moments.size),
+            (1, of_spread, FourthMoments, FourthMoments.clip_norm, self._n_spreads(problem)),
         ]
         return Schedule(releases(kinds))
 
     def solve(self, problem: Any, ask: Ask, rng: np.random.Generator) -> SolverResult:
         """Make the releases, and return the mean of the rows with the components; ``rng`` is not used."""
-        of_centre, _, of_moments = self._shares(problem)
+        of_centre, _, of_moments, of_spread = self._shares(problem)
         centre = self._centre(problem, ask, of_centre) if of_centre else np.zeros(problem.n_features)
         radius, longer = self._radius(problem, ask, centre)
         moments = FirstAndSecondMoment(problem.geometry(centre, radius))
-        noise = mean_noise(problem, moments, of_moments)
-        released = ReleasedComponents(*moments.parts(ask(moments) / problem.n_samples), noise, problem.n_samples)
-        components = released.components(radius, longer)
-        return SolverResult((centre + radius * released.mean)[:, None], None, extra=components)
+        first, second = moments.parts(ask(moments) / problem.n_samples)
+        spectrum = Spectrum(first, second, mean_noise(problem, moments, of_moments), problem.n_samples)
+        fourths = FourthMoments(moments.geometry, spectrum.vectors[: self._n_spreads(problem)])
+        components = spectrum.components(ask(fourths) / problem.n_samples, mean_noise(problem, fourths, of_spread), radius)
+        return SolverResult((centre + radius * first)[:, None], None, extra=replace(components, longer=longer))
 
     def noise_level(self, problem: Any) -> float:
         """Return the least share of the variance that a component can have which is found, over a usual one."""
@@ -128,11 +137,15 @@ class PrincipalComponents(UnlabelledSolver):
         edge = 2 * self._half_edge(problem)
         return f"eigenvalues of the noise reach {edge:.3g} times the largest variance that clipped rows could have"
 
-    def _shares(self, problem: UnlabelledProblem) -> tuple[float, float, float]:
-        """Return the shares of the centre, the lengths and the moments; the first is 0 where noise would hide the centre."""
+    def _n_spreads(self, problem: UnlabelledProblem) -> int:
+        """Return the number of components whose spread is released."""
+        return min(self.n_components or MOST_SPREADS, problem.n_features)
+
+    def _shares(self, problem: UnlabelledProblem) -> tuple[float, float, float, float]:
+        """Return the shares of the releases; the first is 0 where noise would hide the centre."""
         noise = mean_noise(problem, FirstMoment(problem.public_geometry), OF_CENTRE) * math.sqrt(problem.n_features)
         of_centre = OF_CENTRE if noise <= HIDDEN else 0.0
-        return of_centre, OF_RADIUS, 1 - of_centre - OF_RADIUS
+        return of_centre, OF_RADIUS, 1 - of_centre - OF_RADIUS - OF_SPREAD, OF_SPREAD
 
     def _half_edge(self, problem: UnlabelledProblem) -> float:
         """Return half of the largest eigenvalue of the noise, over the squared radius."""
@@ -159,8 +172,8 @@ class PrincipalComponents(UnlabelledSolver):
 
 
 @dataclass(frozen=True)
-class ReleasedComponents:
-    """The eigenvalues of a released covariance, and what noise does to them; rows are clipped to length 1.
+class Spectrum:
+    """The eigenvalues of a released covariance of rows of length 1 at most, and what noise does to them.
 
     Parameters
     ----------
@@ -180,34 +193,75 @@ class ReleasedComponents:
     n_samples: float
 
     @cached_property
-    def mean(self) -> np.ndarray:
-        """The mean, or 0 where noise hides it."""
-        variance = (self.noise / MEAN_WEIGHT) ** 2
-        return self.first if float(self.first @ self.first) >= 4 * self.first.size * variance else np.zeros(self.first.size)
+    def kept(self) -> float:
+        """Share of the mean that is taken off the rows."""
+        return james_stein(self.first.size, self.of_mean**2, float(self.first @ self.first))
 
-    def components(self, radius: float, longer: float) -> Components:
-        """Return the components in units of a radius."""
-        d, n = self.mean.size, self.n_samples
-        covariance = (self.second - np.outer(self.mean, self.mean)) * (n / max(n - 1, 1))
-        values, vectors = (part[..., ::-1] for part in np.linalg.eigh(covariance))
+    @property
+    def of_mean(self) -> float:
+        """Standard deviation of the noise of each entry of the mean."""
+        return self.noise / MEAN_WEIGHT
+
+    @cached_property
+    def vectors(self) -> np.ndarray:
+        """Eigenvectors, one per row; the largest entry of each is positive."""
+        vectors = self._eigen[1].T
+        largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=1)[:, None], axis=1)
+        return vectors * np.where(largest < 0, -1.0, 1.0)
+
+    @cached_property
+    def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues of the covariance in decreasing order, and eigenvectors."""
+        mean = self.kept * self.first
+        values, vectors = np.linalg.eigh(self.second - np.outer(mean, mean))
+        return values[::-1], vectors[:, ::-1]
+
+    def components(self, fourths: np.ndarray, noise_of_fourths: float, radius: float) -> Components:
+        """Return the components in units of a radius, with the released means of fourth powers of the first scores."""
+        values, d, n, z = self._eigen[0], self.first.size, self.n_samples, Z
         half = half_edge(self.noise, d)
         shown = values > ABOVE * half
-        roots = np.sqrt(np.maximum(np.square(values) - 4 * half**2, 0.0))
-        total = max(float(values.sum()), float(values[shown].sum()))
-        variances = np.where(shown, (values + roots) / 2, 0.0)
-        rest = min(max((total - float(variances.sum())) / max(d - int(shown.sum()), 1), 0.0), half)
+        n_found = int(shown.sum())
+        total = max(float(values.sum()), 0.0)
+        # 1. What noise adds to eigenvalues that stand out. The others share what is left of the total.
+        variances = np.where(shown, _without(values, half), 0.0)
+        rest = min(max((total - float(variances.sum())) / max(d - n_found, 1), 0.0), half)
         variances = np.maximum(variances, rest)
-        slope = np.where(shown, (1 + values / np.maximum(roots, 1e-300)) / 2, 1.0)
-        spread = np.sqrt(np.square(self.noise * slope) + 2 * np.square(variances) / n)
-        largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0)
-        square = radius**2
-        return Components(
-            vectors=(vectors * np.where(largest < 0, -1.0, 1.0)).T,
-            variances=variances * square,
-            total=total * square,
-            spread=spread * square,
-            n_found=int(shown.sum()),
-            edge=2 * half * square,
-            radius=radius,
-            longer=longer,
+        # 2. Along a direction, the mean is known better than its length: take off what was left of it.
+        along = np.square(self.vectors @ self.first)
+        of_mean = np.maximum(along - self.of_mean**2, 0.0)
+        shift = of_mean - self.kept**2 * along
+        # 3. Noise and sampling make neighbours repel each other.
+        gaps = variances[:, None] - variances
+        inverse = gaps / np.maximum(np.square(gaps) + self.noise**2 / 2, 1e-300)
+        shift = shift + self.noise**2 / 2 * (inverse.sum(axis=1) - (d - 1) / np.maximum(variances, 1e-300)) * shown
+        shift = shift + (inverse * np.outer(variances, variances)).sum(axis=1) / n * shown
+        # 4. Sampling: the variance of squared scores, from their fourth moments where these are not hidden.
+        squares = np.maximum(np.square(variances + of_mean), 0.0)
+        spreads = 2 * np.square(variances)
+        k = fourths.size
+        spreads[:k] = np.where(noise_of_fourths < spreads[:k] / 2, np.clip(fourths - squares[:k], 0.0, None), spreads[:k])
+        spreads = np.minimum(spreads, np.maximum(variances - np.square(variances), 0.0))
+        others = z**2 * (spreads / n + 4 * of_mean * self.of_mean**2 + 2 * self.of_mean**4)
+        low = np.where(shown, _without(values - z * self.noise, half), 0.0)
+        high = _without(np.maximum(values, 2 * half) + z * self.noise, half)
+        ends = np.stack(
+            [variances - np.hypot(variances - low, np.sqrt(others)), variances + np.hypot(high - variances, np.sqrt(others))], 1
         )
+        factor = n / max(n - 1, 1) * radius**2
+        return Components(
+            vectors=self.vectors,
+            variances=np.maximum(variances - shift, 0.0) * factor,
+            intervals=np.maximum(ends - shift[:, None], 0.0) * factor,
+            total=total * factor,
+            n_found=n_found,
+            edge=2 * half * radius**2,
+            radius=radius,
+            longer=0.0,
+        )
+
+
+def _without(values: np.ndarray, half: float) -> np.ndarray:
+    """Return eigenvalues without what noise adds to them, and 0 for those within its edge; see `deconvolved`."""
+    roots = np.sqrt(np.maximum(np.square(values) - 4 * half**2, 0.0))
+    return np.where(values > 2 * half, (values + roots) / 2, 0.0)

@@ -55,6 +55,7 @@ from skdp.privacy.queries import (
     FineHistograms,
     FirstAndSecondMoment,
     FirstMoment,
+    FourthMoments,
     Gradient,
     HaarCounts,
     HatSums,
@@ -652,6 +653,12 @@ CASES = [
     Case(ClassMoments(G), CLASSES, of_classes),
     Case(FirstMoment(G), CLASSES, lambda q, x, y: short(std(x, q.geometry), 1.0)),
     Case(FirstAndSecondMoment(G), CLASSES, first_and_second),
+    Case(
+        FourthMoments(G, np.eye(D)[:2]),
+        CLASSES,
+        lambda q, x, y: (q.directions @ short(std(x, q.geometry), 1.0)) ** 4,
+        extra=tuple((x, 0) for x, _ in OF_LENGTH),
+    ),
     Case(ClassSums(R, D, 2), CLASSES, sums_of_classes),
     Case(ClassSums(R, D, 3), Rows(3, constant=0.0), sums_of_classes),
     Case(
