@@ -8,6 +8,7 @@ gradients, ``inference`` measures the coverage of confidence intervals, ``refits
 columns that are learned with public schemas, ``boosting`` compares boosted models with additive ones, ``resources`` measures time
 and memory, ``scale`` measures tables in partitions,
 ``classes`` measures probabilities of several classes, ``counts`` compares links of regressors on counts and amounts,
+``components`` measures principal components,
 ``text`` compares naive Bayes with logistic regression on sparse rows,
 ``search`` compares private searches with the untuned default and the best candidate, ``metrics`` measures the intervals of
 private evaluations,
@@ -25,6 +26,7 @@ from benchmarks import (
     bands,
     boosting,
     classes,
+    components,
     constants,
     counts,
     curve,
@@ -92,6 +94,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_counts,
         add_classes,
         add_text,
+        add_components,
         add_search,
         add_metrics,
     )
@@ -226,6 +229,16 @@ def add_text(commands: Any) -> None:
     command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
     command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
     command.set_defaults(action=lambda given: text.compare(given.tables, given.repeats, given.out))
+
+
+def add_components(commands: Any) -> None:
+    """Command that measures principal components."""
+    command = commands.add_parser("components", help="variance that components catch; writes components.json and .md")
+    every = (*components.TABLES, *components.MIXED)
+    command.add_argument("--tables", type=names(every), default="all", help="default: all")
+    command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=lambda given: components.compare(given.tables, given.repeats, given.out))
 
 
 def add_search(commands: Any) -> None:

@@ -21,7 +21,7 @@ from skdp.solvers.adaptive._whitening import ranges, releases
 # Largest number of features: matrices with its square are released. A choice; it is that of "whitened_gd".
 MOST_FEATURES = 1024
 # Shares of the squared Gaussian-DP parameter for the centre, the lengths of rows, and the spread of variances; choices.
-OF_CENTRE, OF_RADIUS, OF_SPREAD = 0.15, 0.05, 0.03
+OF_CENTRE, OF_RADIUS, OF_SPREAD = 0.15, 0.05, 0.05
 MOST_SPREADS = 16  # components whose spread is released if their number is not given; a choice
 # Noise of the centre, per feature and over half the width of its bounds, above which there is no such release. A choice.
 HIDDEN = 0.5
@@ -35,6 +35,9 @@ USUAL = 0.3
 # Least eigenvalue over half the edge of the noise, from which a component stands out: the edge is 2, and what a table of so few
 # features adds to it is small. A choice.
 ABOVE = 2.1
+# Least multiple of a variance up to which squared scores enter fourth moments in full: 3.5 standard deviations. A choice.
+MULTIPLE = 12.0
+LEAST = 1e-12  # of a variance in a divisor; a choice for fits without noise
 CONFIDENCE = 0.95  # of the intervals
 Z = -float(ndtri((1 - CONFIDENCE) / 2))
 
@@ -124,8 +127,11 @@ class PrincipalComponents(UnlabelledSolver):
         moments = FirstAndSecondMoment(problem.geometry(centre, radius))
         first, second = moments.parts(ask(moments) / problem.n_samples)
         spectrum = Spectrum(first, second, mean_noise(problem, moments, of_moments), problem.n_samples)
-        fourths = FourthMoments(moments.geometry, spectrum.vectors[: self._n_spreads(problem)])
-        components = spectrum.components(ask(fourths) / problem.n_samples, mean_noise(problem, fourths, of_spread), radius)
+        number, nominal = self._n_spreads(problem), FourthMoments(moments.geometry, spectrum.vectors)
+        noise = mean_noise(problem, nominal, of_spread)
+        limits = spectrum.limits(number, noise)
+        fourths = FourthMoments(moments.geometry, spectrum.vectors[:number] / np.sqrt(limits)[:, None])
+        components = spectrum.components(np.square(limits) * ask(fourths) / problem.n_samples, noise, radius)
         return SolverResult((centre + radius * first)[:, None], None, extra=replace(components, longer=longer))
 
     def noise_level(self, problem: Any) -> float:
@@ -216,31 +222,50 @@ class Spectrum:
         values, vectors = np.linalg.eigh(self.second - np.outer(mean, mean))
         return values[::-1], vectors[:, ::-1]
 
+    @cached_property
+    def _shown(self) -> np.ndarray:
+        """Whether eigenvalues stand out from the noise."""
+        half = half_edge(self.noise, self.first.size)
+        hidden = Z * math.sqrt(2) * self.of_mean**2 > half  # a component may be the mean that was left
+        return (self._eigen[0] > ABOVE * half) & (not hidden)
+
+    @cached_property
+    def _variances(self) -> np.ndarray:
+        """Eigenvalues that stand out without what noise adds to them; the others share what these leave of the total."""
+        values, half = self._eigen[0], half_edge(self.noise, self.first.size)
+        variances = np.where(self._shown, _without(values, half), 0.0)
+        rest = (float(values.sum()) - float(variances.sum())) / max(int((~self._shown).sum()), 1)
+        return np.maximum(variances, min(max(rest, 0.0), half))
+
+    def limits(self, number: int, noise: float) -> np.ndarray:
+        """Return the largest squared scores of the first components that enter fourth moments in full; ``noise`` is theirs."""
+        multiple = max(MULTIPLE, math.sqrt(0.5 / max(noise, 1e-12)))
+        least = max(half_edge(self.noise, self.first.size), LEAST)  # hidden ones may have it
+        return np.minimum(multiple * np.maximum(self._variances[:number], least), 1.0)
+
     def components(self, fourths: np.ndarray, noise_of_fourths: float, radius: float) -> Components:
         """Return the components in units of a radius, with the released means of fourth powers of the first scores."""
         values, d, n, z = self._eigen[0], self.first.size, self.n_samples, Z
         half = half_edge(self.noise, d)
-        shown = values > ABOVE * half
+        shown, variances, total = self._shown, self._variances, max(float(values.sum()), 0.0)
         n_found = int(shown.sum())
-        total = max(float(values.sum()), 0.0)
-        # 1. What noise adds to eigenvalues that stand out. The others share what is left of the total.
-        variances = np.where(shown, _without(values, half), 0.0)
-        rest = min(max((total - float(variances.sum())) / max(d - n_found, 1), 0.0), half)
-        variances = np.maximum(variances, rest)
         # 2. Along a direction, the mean is known better than its length: take off what was left of it.
         along = np.square(self.vectors @ self.first)
         of_mean = np.maximum(along - self.of_mean**2, 0.0)
         shift = of_mean - self.kept**2 * along
         # 3. Noise and sampling make neighbours repel each other.
         gaps = variances[:, None] - variances
-        inverse = gaps / np.maximum(np.square(gaps) + self.noise**2 / 2, 1e-300)
+        products = np.outer(variances, variances) / n
+        inverse = gaps / np.maximum(np.square(gaps) + self.noise**2 / 2 + products, 1e-300)
         shift = shift + self.noise**2 / 2 * (inverse.sum(axis=1) - (d - 1) / np.maximum(variances, 1e-300)) * shown
-        shift = shift + (inverse * np.outer(variances, variances)).sum(axis=1) / n * shown
+        shift = shift + (inverse * products).sum(axis=1) * shown
         # 4. Sampling: the variance of squared scores, from their fourth moments where these are not hidden.
         squares = np.maximum(np.square(variances + of_mean), 0.0)
         spreads = 2 * np.square(variances)
         k = fourths.size
-        spreads[:k] = np.where(noise_of_fourths < spreads[:k] / 2, np.clip(fourths - squares[:k], 0.0, None), spreads[:k])
+        usual, error = spreads[:k], noise_of_fourths * np.square(self.limits(k, noise_of_fourths))
+        known = np.square(usual) / np.maximum(np.square(usual) + np.square(error), 1e-300)
+        spreads[:k] = known * np.maximum(fourths - squares[:k], 0.0) + (1 - known) * usual
         spreads = np.minimum(spreads, np.maximum(variances - np.square(variances), 0.0))
         others = z**2 * (spreads / n + 4 * of_mean * self.of_mean**2 + 2 * self.of_mean**4)
         low = np.where(shown, _without(values - z * self.noise, half), 0.0)

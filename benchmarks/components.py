@@ -1,0 +1,209 @@
+"""Measure principal components, beside PCA without privacy and diffprivlib's PCA."""
+
+import importlib.util
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.decomposition import PCA
+
+from benchmarks.frames import load_frame
+from benchmarks.noise import noise_of
+from benchmarks.tables import data_directory, existing, read_npz
+from benchmarks.writing import made_with, row, write_json
+from skdp import DPPCA
+from skdp.estimators._prepared_rows import prepared
+from skdp.privacy.budget import ADJACENCIES
+
+__all__ = ["TABLES", "compare"]
+
+EPSILONS = (0.1, 0.5, 1.0, 3.0)
+FEW = 3  # fits per cell of tables of so many features that one takes seconds
+MANY = 300  # features from which on there are few fits, and diffprivlib is left out: it needs more than 100 seconds a fit
+SIZES = ((50_000, 20), (300_000, 20), (50_000, 100))  # records and features of the tables that are timed
+ABOUT = """\
+# Principal components
+
+Variance that k private components catch over that of the best k, on the records of the fit, in units of public bounds that were
+written down before looking. Medians of {repeats} fits, of {few} from {many} features on; delta = 1 / n**2; diffprivlib's PCA has
+pure epsilon, and the better of `centered=True` and `centered=False` in each cell is shown. "found" is the mean number of components
+above the noise of `DPPCA()`; an exclamation mark tells that the fit warned before the charge. Tables with a star set no constant.
+"schema" and "learned" have all columns of the table, numbers and categories, prepared by a public schema, or by one that is learned
+within the budget; the best components are those of the same features. `python -m benchmarks components` writes this page.
+"""
+
+Bounds = dict[str, tuple[float, float]]
+ADULT: Bounds = {
+    **{"age": (0, 120), "fnlwgt": (0, 1.5e6), "education-num": (0, 16)},
+    **{"capital-gain": (0, 1e5), "capital-loss": (0, 5000), "hours-per-week": (0, 100)},
+}
+BANK: Bounds = {
+    **{"age": (0, 120), "balance": (-10_000, 110_000), "day": (1, 31), "duration": (0, 5000), "campaign": (0, 64)},
+    **{"pdays": (-1, 900), "previous": (0, 300)},
+}
+CALIFORNIA: Bounds = {
+    **{"longitude": (-125, -114), "latitude": (32, 42), "housing_median_age": (0, 60), "total_rooms": (0, 40_000)},
+    **{"total_bedrooms": (0, 7000), "population": (0, 40_000), "households": (0, 7000), "median_income": (0, 20)},
+}
+BIKE: Bounds = {
+    **{"hr": (0, 23), "mnth": (1, 12), "weekday": (0, 6), "temp": (0, 1), "atemp": (0, 1), "hum": (0, 1)},
+    **{"windspeed": (0, 1), "casual": (0, 400), "registered": (0, 1000)},
+}
+COVERTYPE = [(0, 5000), (0, 360), (0, 90), (0, 2000), (-1000, 1000), (0, 10_000), (0, 255), (0, 255), (0, 255), (0, 10_000)]
+SPAMBASE = [*[(0, 100)] * 54, *[(0, 10_000)] * 2, (0, 100_000)]
+
+
+def of_frame(file: str, bounds: Bounds) -> tuple[np.ndarray, np.ndarray]:
+    """Return columns of a file, and their bounds."""
+    frame = pd.read_csv(existing(data_directory() / file))[list(bounds)].dropna()
+    return frame.to_numpy(dtype=float), np.array(list(bounds.values()), dtype=float)
+
+
+def of_arrays(name: str, bounds: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return a table of numbers, and the bounds of its first columns, or those of all."""
+    X = np.asarray(read_npz(data_directory() / f"{name}.npz")[0], dtype=float)
+    X = X.reshape(len(X), -1)
+    pairs = np.array(bounds, dtype=float)
+    return (X, np.broadcast_to(pairs, (X.shape[1], 2))) if pairs.ndim == 1 else (X[:, : len(pairs)], pairs)
+
+
+#: X and bounds of each table, and the numbers of components that are judged; a star tells that it set no constant.
+TABLES: dict[str, tuple[Callable[[], tuple[np.ndarray, np.ndarray]], tuple[int, ...]]] = {
+    "adult": (partial(of_frame, "adult.csv.gz", ADULT), (1, 3)),
+    "bank": (partial(of_frame, "bank_full.csv.gz", BANK), (1, 3)),
+    "california": (partial(of_frame, "california_housing.csv.gz", CALIFORNIA), (2, 4)),
+    "mammography": (partial(of_arrays, "mammography", (-20, 20)), (2,)),
+    "covertype": (partial(of_arrays, "covertype_subset", COVERTYPE), (2,)),
+    "spambase": (partial(of_arrays, "spambase", SPAMBASE), (1, 5)),
+    "madelon": (partial(of_arrays, "madelon", (0, 1000)), (5,)),
+    "mnist10k": (partial(of_arrays, "mnist_test", (0, 255)), (2, 10)),
+    "bike *": (partial(of_frame, "bike_sharing_hour.csv.gz", BIKE), (2, 4)),
+    "ijcnn1 *": (partial(of_arrays, "ijcnn1", (-1, 1)), (2, 5)),
+    "a9a *": (partial(of_arrays, "a9a", (0, 1)), (2, 5)),
+}
+FRAMES = ("adult", "bank", "covertype", "bike")
+MIXED = {f"{name} {how} *": (name, how) for name in FRAMES for how in ("schema", "learned")}
+
+
+def caught(rows: np.ndarray, components: np.ndarray) -> float:
+    """Return the variance along components over that along the best ones of as many."""
+    products = np.cov(rows, rowvar=False)
+    best = np.linalg.eigvalsh(products)[::-1][: len(components)].sum()
+    return float(np.trace(components @ products @ components.T) / best)
+
+
+def ours(table: Any, rows: np.ndarray | None, k: int | None, given: dict[str, Any], seed: int) -> tuple[float, int, bool]:
+    """Return the share of the variance, the number of components above the noise, and whether the fit warned before the charge."""
+    with noise_of(seed), warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model = DPPCA(k, random_state=seed, **given).fit(table)
+    if rows is None:
+        rows = np.asarray(prepared(model.schema_, table), dtype=float)
+    warned = any("plan(n_samples" in str(warning.message) for warning in told)
+    return caught(rows, model.components_), model.n_above_noise_, warned
+
+
+def theirs(rows: np.ndarray, k: int, epsilon: float, centered: bool, seed: int) -> float:
+    """Return the share of the variance that diffprivlib's components catch."""
+    from diffprivlib.models import PCA as Theirs
+
+    d = rows.shape[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        bounds = (-np.ones(d), np.ones(d))
+        model = Theirs(k, epsilon=epsilon, bounds=bounds, data_norm=d**0.5, centered=centered, random_state=seed).fit(rows)
+    return caught(rows, model.components_)
+
+
+def cells(name: str, repeats: int) -> Iterator[dict[str, Any]]:
+    """Yield what is measured on a table."""
+    if name in MIXED:
+        frame, how = MIXED[name]
+        loaded = load_frame(frame)
+        table, rows, numbers = loaded.table.X_train, None, (2, 5)
+        given: dict[str, Any] = {"schema": "learn" if how == "learned" else loaded.schema}
+        shape = table.shape
+    else:
+        read, numbers = TABLES[name]
+        table, bounds = read()
+        given, shape = {"feature_bounds": bounds}, table.shape
+        rows = (np.clip(table, *bounds.T) - bounds.mean(axis=1)) * 2 / (bounds[:, 1] - bounds[:, 0])
+    repeats = min(repeats, FEW) if shape[1] >= MANY else repeats
+    for k in numbers:
+        for adjacency in ADJACENCIES:
+            made = [
+                [ours(table, rows, k, {**given, "epsilon": epsilon, "adjacency": adjacency}, seed) for seed in range(repeats)]
+                for epsilon in EPSILONS
+            ]
+            yield {
+                "table": name,
+                "shape": shape,
+                "k": k,
+                "method": adjacency,
+                "caught": [median(share for share, *_ in fits) for fits in made],
+                "found": [round(float(np.mean([found for _, found, _ in fits])), 1) for fits in made],
+                "warned": [fits[0][2] for fits in made],
+            }
+        if rows is not None and shape[1] < MANY and importlib.util.find_spec("diffprivlib"):
+            shares = [
+                max(median(theirs(rows, k, epsilon, centered, seed) for seed in range(repeats)) for centered in (True, False))
+                for epsilon in EPSILONS
+            ]
+            yield {"table": name, "shape": shape, "k": k, "method": "diffprivlib", "caught": shares}
+
+
+def times() -> Iterator[dict[str, Any]]:
+    """Yield seconds of our fits and of scikit-learn's, the least of five of each."""
+    for n, d in SIZES:
+        X = np.random.default_rng(0).uniform(-1, 1, size=(n, d))
+
+        def seconds(model: Any, X: np.ndarray = X) -> float:
+            begin = time.perf_counter()
+            model.fit(X)
+            return time.perf_counter() - begin
+
+        both = ((DPPCA(5, feature_bounds=1.0), PCA(5, svd_solver="covariance_eigh")) for _ in range(5))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            taken = np.array([[seconds(model) for model in pair] for pair in both]).min(axis=0)
+        yield {"shape": (n, d), "DPPCA": float(taken[0]), "PCA": float(taken[1])}
+
+
+def compare(tables: list[str], repeats: int, out: Path) -> None:
+    """Measure all cells; write components.json and components.md.
+
+    Parameters
+    ----------
+    tables : list of str
+        Names in `TABLES` and `MIXED`.
+    repeats : int
+        Fits per cell.
+    out : Path
+        Directory.
+    """
+    head = ["table", "n x d", "k", "method", *map(str, EPSILONS), "found"]
+    lines, results = [row(head), row(["---"] * len(head))], []
+    for name in tables:
+        for cell in cells(name, repeats):
+            results.append(cell)
+            told = cell.get("warned", [False] * len(EPSILONS))
+            shares = [f"{share:.3f}{'!' * warned}" for share, warned in zip(cell["caught"], told, strict=True)]
+            found = " ".join(f"{number:g}" for number in cell.get("found", []))
+            shape = "{} x {}".format(*cell["shape"])
+            lines.append(row([name, shape, str(cell["k"]), cell["method"], *shares, found]))
+            print(lines[-1], flush=True)
+    timed = list(times())
+    seconds = [row(["n x d", "DPPCA, seconds", "PCA(svd_solver='covariance_eigh')", "ratio"]), row(["---"] * 4)]
+    for line in timed:
+        ratio = line["DPPCA"] / line["PCA"]
+        seconds.append(row(["{} x {}".format(*line["shape"]), f"{line['DPPCA']:.3f}", f"{line['PCA']:.3f}", f"{ratio:.2f}"]))
+    out.mkdir(parents=True, exist_ok=True)
+    write_json({**made_with(), "repeats": repeats, "results": results, "times": timed}, out / "components.json")
+    page = [ABOUT.format(repeats=repeats, few=FEW, many=MANY), *lines, "", "One thread, one process:", "", *seconds]
+    (out / "components.md").write_text("\n".join(page) + "\n")
