@@ -31,11 +31,11 @@ ABOUT = """\
 # Principal components
 
 Variance that k private components catch over that of the best k, on the records of the fit, in units of public bounds that were
-written down before looking. Medians of {repeats} fits, of {few} from {many} features on; delta = 1 / n**2; diffprivlib's PCA has
-pure epsilon, and the better of `centered=True` and `centered=False` in each cell is shown. "found" is the mean number of components
-above the noise of `DPPCA()`; an exclamation mark tells that the fit warned before the charge. Tables with a star set no constant.
-"schema" and "learned" have all columns of the table, numbers and categories, prepared by a public schema, or by one that is learned
-within the budget; the best components are those of the same features. `python -m benchmarks components` writes this page.
+written down before looking. Medians of {repeats} fits, of {few} from {many} features on; delta = 1 / n**2; diffprivlib's PCA
+has pure epsilon, and the better of `centered=True` and `centered=False` in each cell is shown. "found" is the mean number of
+components above the noise; an exclamation mark tells that the fit warned before the charge. Tables with a star set no constant.
+"schema" and "learned" have all columns of the table, numbers and categories, prepared by a public schema, or by one that is
+learned within the budget; the best components are those of the same features. `python -m benchmarks components` writes this page.
 """
 
 Bounds = dict[str, tuple[float, float]]
@@ -99,7 +99,7 @@ def caught(rows: np.ndarray, components: np.ndarray) -> float:
 
 
 def ours(table: Any, rows: np.ndarray | None, k: int | None, given: dict[str, Any], seed: int) -> tuple[float, int, bool]:
-    """Return the share of the variance, the number of components above the noise, and whether the fit warned before the charge."""
+    """Return the share of the variance, the number of components above the noise, and whether the fit warned early."""
     with noise_of(seed), warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         model = DPPCA(k, random_state=seed, **given).fit(table)

@@ -3,6 +3,7 @@
 from skdp.inspection._additive_display import AdditiveDisplay
 from skdp.inspection._coefficient_display import CoefficientDisplay
 from skdp.inspection._pipeline_check import CheckedStep, PipelineCheck, check_pipeline
+from skdp.inspection._scree_display import ScreeDisplay
 from skdp.inspection._timeline import BudgetTimelineDisplay
 from skdp.inspection._trade_off import TradeOffDisplay
 
@@ -12,6 +13,7 @@ __all__ = [
     "CheckedStep",
     "CoefficientDisplay",
     "PipelineCheck",
+    "ScreeDisplay",
     "TradeOffDisplay",
     "check_pipeline",
 ]

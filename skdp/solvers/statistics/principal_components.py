@@ -30,8 +30,9 @@ N_RANGES = 20  # of lengths, which grow by the root of 2; a choice
 # the first whose least edge is exceeded. Set on adult, bank, california, mammography, covertype, spambase, madelon and mnist10k.
 LEVELS = ((0.015, 0.75), (0.005, 0.9), (0.0, 0.98))
 LARGEST_RADIUS = 1.5  # over the reach; a choice
-# Share of the variance that the first component has in many tables, by which plans warn. A choice.
-USUAL = 0.3
+# Variance of the first component over the squared radius in many tables, by which plans warn; and the least one that stands out,
+# over half the edge of the noise. The former is a choice, the latter follows from ABOVE.
+USUAL, LEAST_FOUND = 0.3, 1.37
 # Least eigenvalue over half the edge of the noise, from which a component stands out: the edge is 2, and what a table of so few
 # features adds to it is small. A choice.
 ABOVE = 2.1
@@ -83,14 +84,20 @@ class PrincipalComponents(UnlabelledSolver):
     2. A histogram of the distances from it gives the radius to which rows are clipped.
     3. One release has the first and second moments of the clipped rows v. The covariance is that around the released mean of v,
        so that a centre that is wrong does not become a component.
+    4. Fourth powers of the scores along the first components tell how much a sample moves their variances.
 
     A formula for the spectrum of random matrices takes the noise off the eigenvalues [1]_.
 
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Number of components that will be used; None means those above the noise.
+
     Notes
     -----
-    **Privacy.** Two or three Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the
-    budget. Centre and radius come from earlier releases. Which releases there are, and the level of the radius, follow from
-    public facts.
+    **Privacy.** Three or four Gaussian releases on all records, whose Gaussian-DP parameters square and add up to that of the
+    budget. Centre, radius and directions come from earlier releases. Which releases there are, and the level of the radius,
+    follow from public facts.
 
     References
     ----------
@@ -127,16 +134,20 @@ class PrincipalComponents(UnlabelledSolver):
         moments = FirstAndSecondMoment(problem.geometry(centre, radius))
         first, second = moments.parts(ask(moments) / problem.n_samples)
         spectrum = Spectrum(first, second, mean_noise(problem, moments, of_moments), problem.n_samples)
-        number, nominal = self._n_spreads(problem), FourthMoments(moments.geometry, spectrum.vectors)
-        noise = mean_noise(problem, nominal, of_spread)
-        limits = spectrum.limits(number, noise)
-        fourths = FourthMoments(moments.geometry, spectrum.vectors[:number] / np.sqrt(limits)[:, None])
-        components = spectrum.components(np.square(limits) * ask(fourths) / problem.n_samples, noise, radius)
-        return SolverResult((centre + radius * first)[:, None], None, extra=replace(components, longer=longer))
+        fourths = FourthMoments(moments.geometry, spectrum.vectors[: self._n_spreads(problem)])
+        noise = mean_noise(problem, fourths, of_spread)
+        limits = spectrum.limits(fourths.size, noise)
+        shorter = replace(fourths, directions=fourths.directions / np.sqrt(limits)[:, None])
+        answer = np.square(limits) * ask(shorter) / problem.n_samples
+        components = spectrum.components(answer, noise * np.square(limits), radius)
+        mean = centre + radius * spectrum.mean
+        return SolverResult(mean[:, None], None, extra=replace(components, longer=longer))
 
     def noise_level(self, problem: Any) -> float:
-        """Return the least share of the variance that a component can have which is found, over a usual one."""
-        return 1.5 * self._half_edge(problem) / USUAL
+        """Return the least variance of a component that is found, over a usual one; at least 1 where the mean may be one."""
+        half = self._half_edge(problem)
+        noise = half / half_edge(1.0, problem.n_features)
+        return max(LEAST_FOUND * half / USUAL, float(hides_the_mean(noise, problem.n_features)))
 
     def noise_in_words(self, problem: Any) -> str:
         """Return the largest eigenvalue of the noise as a clause for the report."""
@@ -177,9 +188,27 @@ class PrincipalComponents(UnlabelledSolver):
         return min(noisy_quantile(counts, edges, level, problem.n_samples), LARGEST_RADIUS * problem.reach), 1 - level
 
 
+def hides_the_mean(noise: float, n_features: int) -> bool:
+    """Return whether the square of a mean has so much noise that what is left of it may seem to be a component.
+
+    Parameters
+    ----------
+    noise : float
+        Standard deviation of the noise of a coordinate of the half-vector.
+    n_features : int
+        Number of features.
+
+    Returns
+    -------
+    bool
+        A function of public facts.
+    """
+    return Z * math.sqrt(2) * (noise / MEAN_WEIGHT) ** 2 > half_edge(noise, n_features)
+
+
 @dataclass(frozen=True)
 class Spectrum:
-    """The eigenvalues of a released covariance of rows of length 1 at most, and what noise does to them.
+    """The eigenvalues of a released covariance of rows of length 1 at most, and what noise and sampling do to them.
 
     Parameters
     ----------
@@ -199,91 +228,116 @@ class Spectrum:
     n_samples: float
 
     @cached_property
-    def kept(self) -> float:
-        """Share of the mean that is taken off the rows."""
-        return james_stein(self.first.size, self.of_mean**2, float(self.first @ self.first))
+    def mean(self) -> np.ndarray:
+        """The mean, shrunk, that is taken off the rows."""
+        return self.first * james_stein(self.first.size, self.of_mean, float(self.first @ self.first))
 
     @property
     def of_mean(self) -> float:
-        """Standard deviation of the noise of each entry of the mean."""
-        return self.noise / MEAN_WEIGHT
+        """Variance of the noise of each entry of the mean."""
+        return (self.noise / MEAN_WEIGHT) ** 2
+
+    @property
+    def half(self) -> float:
+        """Half of the largest eigenvalue of the noise."""
+        return half_edge(self.noise, self.first.size)
 
     @cached_property
     def vectors(self) -> np.ndarray:
-        """Eigenvectors, one per row; the largest entry of each is positive."""
-        vectors = self._eigen[1].T
+        """Eigenvectors by decreasing eigenvalue, one per row; the largest entry of each is positive."""
+        vectors = self._eigen[1][:, ::-1].T
         largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=1)[:, None], axis=1)
         return vectors * np.where(largest < 0, -1.0, 1.0)
 
+    @property
+    def values(self) -> np.ndarray:
+        """Eigenvalues in decreasing order."""
+        return self._eigen[0][::-1]
+
     @cached_property
     def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues of the covariance in decreasing order, and eigenvectors."""
-        mean = self.kept * self.first
-        values, vectors = np.linalg.eigh(self.second - np.outer(mean, mean))
-        return values[::-1], vectors[:, ::-1]
+        values, vectors = np.linalg.eigh(self.second - np.outer(self.mean, self.mean))
+        return values, vectors
 
     @cached_property
-    def _shown(self) -> np.ndarray:
+    def shown(self) -> np.ndarray:
         """Whether eigenvalues stand out from the noise."""
-        half = half_edge(self.noise, self.first.size)
-        hidden = Z * math.sqrt(2) * self.of_mean**2 > half  # a component may be the mean that was left
-        return (self._eigen[0] > ABOVE * half) & (not hidden)
+        return (self.values > ABOVE * self.half) & (not hides_the_mean(self.noise, self.first.size))
 
     @cached_property
-    def _variances(self) -> np.ndarray:
+    def variances(self) -> np.ndarray:
         """Eigenvalues that stand out without what noise adds to them; the others share what these leave of the total."""
-        values, half = self._eigen[0], half_edge(self.noise, self.first.size)
-        variances = np.where(self._shown, _without(values, half), 0.0)
-        rest = (float(values.sum()) - float(variances.sum())) / max(int((~self._shown).sum()), 1)
-        return np.maximum(variances, min(max(rest, 0.0), half))
+        variances = np.where(self.shown, _without(self.values, self.half), 0.0)
+        rest = (float(self.values.sum()) - float(variances.sum())) / max(int((~self.shown).sum()), 1)
+        return np.maximum(variances, min(max(rest, 0.0), self.half))
+
+    @cached_property
+    def squared_means(self) -> np.ndarray:
+        """Square of the mean along each direction, which has less noise than its length has."""
+        return np.maximum(np.square(self.vectors @ self.first) - self.of_mean, 0.0)
 
     def limits(self, number: int, noise: float) -> np.ndarray:
         """Return the largest squared scores of the first components that enter fourth moments in full; ``noise`` is theirs."""
-        multiple = max(MULTIPLE, math.sqrt(0.5 / max(noise, 1e-12)))
-        least = max(half_edge(self.noise, self.first.size), LEAST)  # hidden ones may have it
-        return np.minimum(multiple * np.maximum(self._variances[:number], least), 1.0)
+        multiple = max(MULTIPLE, math.sqrt(0.5 / max(noise, LEAST)))
+        return np.minimum(multiple * np.maximum(self.variances[:number], max(self.half, LEAST)), 1.0)
 
-    def components(self, fourths: np.ndarray, noise_of_fourths: float, radius: float) -> Components:
-        """Return the components in units of a radius, with the released means of fourth powers of the first scores."""
-        values, d, n, z = self._eigen[0], self.first.size, self.n_samples, Z
-        half = half_edge(self.noise, d)
-        shown, variances, total = self._shown, self._variances, max(float(values.sum()), 0.0)
-        n_found = int(shown.sum())
-        # 2. Along a direction, the mean is known better than its length: take off what was left of it.
-        along = np.square(self.vectors @ self.first)
-        of_mean = np.maximum(along - self.of_mean**2, 0.0)
-        shift = of_mean - self.kept**2 * along
-        # 3. Noise and sampling make neighbours repel each other.
-        gaps = variances[:, None] - variances
-        products = np.outer(variances, variances) / n
-        inverse = gaps / np.maximum(np.square(gaps) + self.noise**2 / 2 + products, 1e-300)
-        shift = shift + self.noise**2 / 2 * (inverse.sum(axis=1) - (d - 1) / np.maximum(variances, 1e-300)) * shown
-        shift = shift + (inverse * products).sum(axis=1) * shown
-        # 4. Sampling: the variance of squared scores, from their fourth moments where these are not hidden.
-        squares = np.maximum(np.square(variances + of_mean), 0.0)
-        spreads = 2 * np.square(variances)
-        k = fourths.size
-        usual, error = spreads[:k], noise_of_fourths * np.square(self.limits(k, noise_of_fourths))
-        known = np.square(usual) / np.maximum(np.square(usual) + np.square(error), 1e-300)
-        spreads[:k] = known * np.maximum(fourths - squares[:k], 0.0) + (1 - known) * usual
-        spreads = np.minimum(spreads, np.maximum(variances - np.square(variances), 0.0))
-        others = z**2 * (spreads / n + 4 * of_mean * self.of_mean**2 + 2 * self.of_mean**4)
-        low = np.where(shown, _without(values - z * self.noise, half), 0.0)
-        high = _without(np.maximum(values, 2 * half) + z * self.noise, half)
-        ends = np.stack(
-            [variances - np.hypot(variances - low, np.sqrt(others)), variances + np.hypot(high - variances, np.sqrt(others))], 1
-        )
-        factor = n / max(n - 1, 1) * radius**2
+    def components(self, fourths: np.ndarray, errors: np.ndarray, radius: float) -> Components:
+        """Return the components in units of a radius.
+
+        Parameters
+        ----------
+        fourths, errors : ndarray of shape (n_components,)
+            Released means of fourth powers of the first scores, and the standard deviations of their noise.
+        radius : float
+            Length to which rows are clipped.
+
+        Returns
+        -------
+        Components
+            By decreasing variance, those that stand out first.
+        """
+        variances, (shift, of_sample) = self.variances, np.where(self.shown, self._shifts(), 0.0)
+        # Ends by the noise alone, which is inverted as the eigenvalues are; then with the spread of samples and of the mean.
+        low = np.where(self.shown, _without(self.values - Z * self.noise, self.half), 0.0)
+        high = _without(np.maximum(self.values, 2 * self.half) + Z * self.noise, self.half)
+        of_means = 4 * self.squared_means * self.of_mean + 2 * self.of_mean**2
+        others = Z * np.sqrt(self._spreads(fourths, errors) / self.n_samples + of_means)
+        ends = np.stack([variances - np.hypot(variances - low, others), variances + np.hypot(high - variances, others)], axis=1)
+        factor = self.n_samples / max(self.n_samples - 1, 1) * radius**2
+        taken = np.maximum(variances - shift, 0.0)
+        order = np.lexsort((-taken, ~self.shown))
         return Components(
-            vectors=self.vectors,
-            variances=np.maximum(variances - shift, 0.0) * factor,
-            intervals=np.maximum(ends - shift[:, None], 0.0) * factor,
-            total=total * factor,
-            n_found=n_found,
-            edge=2 * half * radius**2,
+            vectors=self.vectors[order],
+            variances=taken[order] * factor,
+            intervals=np.maximum(ends - (shift + of_sample)[:, None], 0.0)[order] * factor,
+            total=max(float(self.values.sum()), 0.0) * factor,
+            n_found=int(self.shown.sum()),
+            edge=2 * self.half * radius**2,
             radius=radius,
             longer=0.0,
         )
+
+    def _shifts(self) -> np.ndarray:
+        """Return what is still to be taken off variances, for the mean and for noise, and then for the population.
+
+        To second order, noise raises an eigenvalue h by the sum over the others h' of its variance between two directions over
+        ``h - h'``; `_without` has that for others of 0. Sampling does the same with the variance ``h h' / n``.
+        """
+        h, n = self.variances, self.n_samples
+        of_mean = self.squared_means - np.square(self.vectors @ self.mean)
+        of_noise, of_sample, gaps = self.noise**2 / 2, np.outer(h, h) / n, h[:, None] - h
+        inverse = gaps / np.maximum(np.square(gaps) + of_noise + of_sample, LEAST**2)
+        known = of_noise * (h.size - 1) / np.maximum(h, LEAST)
+        return np.stack([of_mean + of_noise * inverse.sum(axis=1) - known, (of_sample * inverse).sum(axis=1)])
+
+    def _spreads(self, fourths: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """Return the variances of squared scores: those of normal ones, the more so the noisier the fourth moments are."""
+        h, k = self.variances, fourths.size
+        spreads = 2 * np.square(h)
+        known = np.square(spreads[:k]) / np.maximum(np.square(spreads[:k]) + np.square(errors), LEAST**4)
+        found = np.maximum(fourths - np.square(h[:k] + self.squared_means[:k]), 0.0)
+        spreads[:k] = known * found + (1 - known) * spreads[:k]
+        return np.minimum(spreads, np.maximum(h - np.square(h), 0.0))
 
 
 def _without(values: np.ndarray, half: float) -> np.ndarray:
