@@ -310,7 +310,7 @@ class Spectrum:
             vectors=self.vectors[order],
             variances=taken[order] * factor,
             intervals=np.maximum(ends - (shift + of_sample)[:, None], 0.0)[order] * factor,
-            total=max(float(self.values.sum()), 0.0) * factor,
+            total=max(float(self.values.sum()), float(taken.sum())) * factor,
             n_found=int(self.shown.sum()),
             edge=2 * self.half * radius**2,
             radius=radius,
