@@ -24,18 +24,20 @@ from skdp.privacy.budget import ADJACENCIES
 __all__ = ["TABLES", "compare"]
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
-FEW = 3  # fits per cell of tables of so many features that one takes seconds
-MANY = 300  # features from which on there are few fits, and diffprivlib is left out: it needs more than 100 seconds a fit
+FEW = 3  # fits per cell of tables of so many features that one takes seconds, and of diffprivlib
+MANY = 300  # features from which on there are few fits
+THEIR_CELLS, THEIR_FEATURES = 400_000, 30  # of the largest table of diffprivlib, which needs more than a minute for others
 SIZES = ((50_000, 20), (300_000, 20), (50_000, 100))  # records and features of the tables that are timed
 ABOUT = """\
 # Principal components
 
 Variance that k private components catch over that of the best k, on the records of the fit, in units of public bounds that were
-written down before looking. Medians of {repeats} fits, of {few} from {many} features on; delta = 1 / n**2; diffprivlib's PCA
-has pure epsilon, and the better of `centered=True` and `centered=False` in each cell is shown. "found" is the mean number of
-components above the noise; an exclamation mark tells that the fit warned before the charge. Tables with a star set no constant.
-"schema" and "learned" have all columns of the table, numbers and categories, prepared by a public schema, or by one that is
-learned within the budget; the best components are those of the same features. `python -m benchmarks components` writes this page.
+written down before looking. Medians of {repeats} fits, of {few} from {many} features on; delta = 1 / n**2. diffprivlib's PCA
+has pure epsilon, and {few} fits where one takes less than a minute; the better of `centered=True` and `centered=False` in each
+cell is shown. "found" is the mean number of components above the noise; an exclamation mark tells that the fit warned before the
+charge. Tables with a star set no constant. "schema" and "learned" have all columns of the table, numbers and categories, prepared
+by a public schema, or by one that is learned within the budget; the best components are those of the same features.
+`python -m benchmarks components` writes this page.
 """
 
 Bounds = dict[str, tuple[float, float]]
@@ -150,9 +152,17 @@ def cells(name: str, repeats: int) -> Iterator[dict[str, Any]]:
                 "found": [round(float(np.mean([found for _, found, _ in fits])), 1) for fits in made],
                 "warned": [fits[0][2] for fits in made],
             }
-        if rows is not None and shape[1] < MANY and importlib.util.find_spec("diffprivlib"):
+        if (
+            rows is not None
+            and rows.size <= THEIR_CELLS
+            and shape[1] <= THEIR_FEATURES
+            and importlib.util.find_spec("diffprivlib")
+        ):
             shares = [
-                max(median(theirs(rows, k, epsilon, centered, seed) for seed in range(repeats)) for centered in (True, False))
+                max(
+                    median(theirs(rows, k, epsilon, centered, seed) for seed in range(min(repeats, FEW)))
+                    for centered in (True, False)
+                )
                 for epsilon in EPSILONS
             ]
             yield {"table": name, "shape": shape, "k": k, "method": "diffprivlib", "caught": shares}

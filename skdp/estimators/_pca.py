@@ -83,7 +83,11 @@ class PCATask(UnlabelledTask):
 
 @complete_docstring
 class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
-    r"""Principal components that are differentially private.
+    r"""Principal components with differential privacy.
+
+    One call of ``fit`` releases a mean, a radius and the first and second moments of the rows within it, and computes directions
+    and variances from these. Rows are points in units of their bounds; those that are further from the centre than the radius
+    count as points at this distance.
 
     Parameters
     ----------
@@ -118,23 +122,40 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
         Share of rows that are longer, about.
     scale_, privacy_spent_, privacy_report_, schema_, prepared_features_, learnt_, n_features_in_, feature_names_in_
 
+    Raises
+    ------
+    TypeError, ValueError
+        ``fit`` raises them for parameters or data out of range, for more than 1024 features, and for more components than
+        features, before anything is released.
+
+    See Also
+    --------
+    skdp.inspection.ScreeDisplay : Draws the variances with their intervals.
+    sklearn.decomposition.PCA : The same without noise, for records that need no protection.
+
     Notes
     -----
-    **Privacy.** The guarantee is that of ``epsilon``, ``delta`` and ``adjacency`` for the whole fit. Two or three Gaussian
-    releases of all records have the mean, a histogram of the distances from it, and the first and second moments of rows that are
-    clipped to a radius; their sensitivities are proved in `skdp.privacy.queries.FirstAndSecondMoment`. All attributes follow from
-    these and from public facts. The formula that takes the noise off the eigenvalues is Theorem 2.1 of [1]_. Scores of records of
-    the fit, which `transform` returns, are as private as these records.
+    A step before a classifier of this package costs accuracy: gradients of d features have less noise than the products of all
+    pairs. `DPLogisticRegression` on all features had accuracies of .67, .82 and .87 on 10 000 digits of MNIST (epsilon 0.5, 1 and
+    3), and .21, .38 and .77 on private components that got a quarter of the same budget. Components are for looking at a table,
+    and for other tools.
 
-    **Variances are those of clipped rows**, and so are their intervals: those of rows as given may be larger.
+    Intervals hold the variances of clipped rows of the population from which the records are drawn, with noise and sampling. A
+    component that does not stand out from the noise has an interval that begins at 0. The noise of an eigenvalue is that of a
+    symmetric random matrix [1]_; ``n_components=None`` keeps what noise alone would hardly show.
 
-    **Before a classifier of skdp it costs accuracy.** These find their directions within their own budget. A prototype that spent
-    a quarter of the squared budget on components lost .10 to .45 of accuracy on images of digits, at epsilon from .5 to 3.
+    **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records, under the chosen
+    adjacency: the fitted attributes are computed from three or four releases with Gaussian noise and from public values. The
+    following are public: the shape of X, its column names and types, and all parameters. The guarantee assumes that X is finite,
+    where no schema prepares it. `transform` maps each record by itself: its result for a record is as private as the record.
+    Two fits spend twice the budget. An interrupted fit leaves no partial model, and its budget stays spent.
 
     References
     ----------
     .. [1] F. Benaych-Georges, R. R. Nadakuditi, "The eigenvalues and eigenvectors of finite, low rank perturbations of large
        random matrices", Advances in Mathematics 227 (2011).
+    .. [2] C. Dwork, K. Talwar, A. Thakurta, L. Zhang, "Analyze Gauss: optimal bounds for privacy-preserving principal component
+       analysis", STOC 2014: the noise of the second moment.
 
     Examples
     --------

@@ -80,8 +80,6 @@ ESTIMATORS = [
     DPPCA(2, epsilon=math.inf),
     DPMultinomialNB(),
     DPMultinomialNB(math.inf),
-    DPPCA(),
-    DPPCA(2, epsilon=math.inf),
     DPPipeline([("pca", DPPCA(2, feature_bounds=5.0)), ("model", DPLogisticRegression())], epsilon=math.inf),
     DPGroupDROClassifier(),
     DPGroupDROClassifier(math.inf, solver=SGDA(200)),
