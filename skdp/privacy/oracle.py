@@ -89,9 +89,9 @@ class Oracle:
 
         Returns
         -------
-        ndarray of shape (query.size,), or (1,) for a selection
-            The un-noised answer plus noise, on a grid. For a selection, the index of the chosen candidate, which is 0 if the clip
-            norm is 0.
+        ndarray of shape (query.size,), or (n_choices,) for a selection
+            The un-noised answer plus noise, on a grid. For a selection, the index of the chosen candidate of each group, which is
+            0 if the clip norm is 0.
 
         Raises
         ------
@@ -250,9 +250,9 @@ class Oracle:
         if isinstance(query, Scores) and not isinstance(mechanism, Selection):
             raise PrivacyAccountingError(f"{type(query).__name__} bounds each of its scores alone; expected a selection.")
         if query.clip_norm == 0:
-            return np.zeros(1 if isinstance(mechanism, Selection) else query.size)
+            return np.zeros(mechanism.n_choices if isinstance(mechanism, Selection) else query.size)
         if isinstance(mechanism, Selection):
-            return np.array([self._select(query, mechanism)])
+            return np.array(self._select(query, mechanism))
         if isinstance(mechanism, PoissonGaussian):
             rows = rows.sampled(self._noise.key(), mechanism.sampling_rate)  # a fresh key, which nothing keeps
         if records is not None:
@@ -287,17 +287,20 @@ class Oracle:
         noise = mechanism.noise(sensitivity, self._scale)
         return noise.add_to(self._evaluate(query, self._rows), self._noise)
 
-    def _select(self, query: Query, mechanism: Selection) -> int:
+    def _select(self, query: Query, mechanism: Selection) -> list[int]:
         if not isinstance(query, Scores):
             raise PrivacyAccountingError(f"{type(query).__name__} has no scores to select by.")
+        if (n_choices := len(query.groups(np.empty(query.size)))) != mechanism.n_choices:
+            raise PrivacyAccountingError(f"{n_choices} choices were asked for; expected {mechanism.n_choices}.")
         if not self._budget.private:
-            return int(np.argmax(query.evaluate(self._rows)))
+            return [int(np.argmax(scores)) for scores in query.groups(query.evaluate(self._rows))]
         noise = GumbelNoise.calibrated(
             sensitivity=query.sensitivity(self._budget.adjacency),
             scale=self._scale * mechanism.weight,
             rounding=query.rounding_error(self._rows.n_samples, self._rows.summation_error),
+            n_choices=n_choices,
         )
-        return noise.select(self._evaluate(query, self._rows), self._noise)
+        return [noise.select(scores, self._noise) for scores in query.groups(self._evaluate(query, self._rows))]
 
     def _evaluate(self, query: Query, rows: PrivateData) -> np.ndarray:
         return self._quoting_nothing(type(query).__name__, lambda: _vector(query.evaluate(rows), query.size))

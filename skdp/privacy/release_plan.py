@@ -206,12 +206,13 @@ class ReleasePlan:
         if isinstance(mechanism, Selection):  # in the units of its relative sensitivity
             scale = self.scale * mechanism.weight
             rounding = cast("type[Scores]", query).score_rounding(self.n_samples, self.default_size, self.summation_error)
-            return (
-                GumbelNoise.calibrated(sensitivity=sensitivity, scale=scale, rounding=rounding).scale / (scale * sensitivity) - 1
+            noise = GumbelNoise.calibrated(
+                sensitivity=sensitivity, scale=scale, rounding=rounding, n_choices=mechanism.n_choices
             )
+            return noise.scale / (scale * sensitivity) - 1
         nominal, clip_norm = noise_multiplier(release, self.scale, self.budget.adjacency), release.clip_norm or 1.0
         relative = query.rounding if isinstance(query.rounding, float) else 1.0  # a property where earlier releases decide it
-        noise = GridGaussian.calibrated(
+        grid = GridGaussian.calibrated(
             clip_norm=clip_norm,
             relative_sensitivity=sensitivity,
             scale=nominal / sensitivity,
@@ -219,7 +220,7 @@ class ReleasePlan:
             size=release.size or self.default_size,
             summation_error=self.summation_error * relative,
         )
-        return noise.std / (nominal * clip_norm) - 1
+        return grid.std / (nominal * clip_norm) - 1
 
     def integer_noise(self, release: Release, change: int) -> IntegerLaplace | IntegerStaircase:
         """Return the noise of a Laplace, or staircase, release whose integers one record changes by ``change``."""

@@ -95,9 +95,12 @@ class Selection:
     weight : float, default=1.0
         Noise relative to the other releases of the schedule. It compares the scale of the Gumbel noise over sensitivity with
         the standard deviation over sensitivity of Gaussian releases: with equal weights both cost the same zCDP.
+    n_choices : int, default=1
+        Number of groups of candidates with a winner in each. All together cost what one costs, by the sensitivity of the query.
     """
 
     weight: float = 1.0
+    n_choices: int = 1
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class GumbelNoise:
     scale: float
 
     @classmethod
-    def calibrated(cls, *, sensitivity: float, scale: float, rounding: float) -> "GumbelNoise":
+    def calibrated(cls, *, sensitivity: float, scale: float, rounding: float, n_choices: int = 1) -> "GumbelNoise":
         r"""Choose the scale that also covers the rounding of the scores.
 
         Proof. Let every noisy score, as computed, be within e of ``u_v + b g_v`` with real scores u and true Gumbel variables g.
@@ -40,7 +40,7 @@ class GumbelNoise:
         as if the sensitivity were :math:`\Delta + 4e`. The argument includes ties. e is ``rounding`` plus GUMBEL_ERROR times b:
         a Gumbel variable comes from a uniform number of relative precision 2**-52 through two logarithms. A variable beyond 512,
         of probability exp(-512), is neglected. The loss below the smallest normal number is less than FINEST_GRID, which is added
-        to e.
+        to e. Ranges of independent choices add up, so k of them grow by k times as much.
 
         Parameters
         ----------
@@ -50,6 +50,8 @@ class GumbelNoise:
             Scale over sensitivity, positive: 2 over the epsilon of the selection.
         rounding : float
             Bound on the float64 error of a score and of adding noise to it.
+        n_choices : int, default=1
+            Number of choices that are released together; ``sensitivity`` is that of the sum of the largest changes of each.
 
         Returns
         -------
@@ -61,7 +63,7 @@ class GumbelNoise:
         ValueError
             If the noise is too large for float64 to resolve, or if sensitivity or rounding is not finite or exceeds 1e280.
         """
-        share = 4 * GUMBEL_ERROR * scale
+        share = 4 * n_choices * GUMBEL_ERROR * scale
         if share > 0.5:
             raise ValueError(
                 f"Gumbel noise of {scale:.3g} times the sensitivity is too large for float64 to resolve; expected a larger "
@@ -69,7 +71,7 @@ class GumbelNoise:
             )
         if not (0 <= sensitivity <= LARGEST_SENSITIVITY and 0 <= rounding <= LARGEST_SENSITIVITY):
             raise ValueError(f"A selection needs scores with a finite sensitivity, up to {LARGEST_SENSITIVITY:g}.")
-        return cls(scale * (sensitivity + 4 * (rounding + FINEST_GRID)) / (1 - share))
+        return cls(scale * (sensitivity + 4 * n_choices * (rounding + FINEST_GRID)) / (1 - share))
 
     def select(self, scores: np.ndarray, source: NoiseSource) -> int:
         """Return the index of the largest noisy score.

@@ -192,7 +192,8 @@ class Scores(Query):
     """Base of the questions with one score per candidate, of which only the index of a nearly best candidate is released.
 
     Larger scores are better, ``size`` is the number of candidates, and ``sensitivity`` is that of each score. Scores follow from
-    a gradient of ``loss``.
+    a gradient of ``loss``, or from counts. The candidates may be in several groups, with a winner in each; then ``sensitivity``
+    is that of the sum over the groups of the largest change in each.
     """
 
     loss: "Loss"
@@ -239,6 +240,10 @@ class Scores(Query):
             The bound, in the units of a score.
         """
         raise NotImplementedError
+
+    def groups(self, scores: np.ndarray) -> list[np.ndarray]:
+        """Return the scores of each group of candidates."""
+        return [scores]
 
     def residuals(self, raw: np.ndarray, records: Records) -> np.ndarray:
         """Return the derivative of each record in its raw predictions, finite; a kernel for ``TrainingData.clipped_sum``."""

@@ -75,6 +75,8 @@ from skdp.privacy.queries import (
     PrimalDifference,
     PrimalGradient,
     Query,
+    Ranks,
+    RankScores,
     ResidualHistogram,
     ResidualSigns,
     ResidualSizes,
@@ -523,6 +525,32 @@ def in_limits(q, cells, y):
     return np.stack([u, q.square_weight * u**2], axis=1).ravel()
 
 
+def ranks_of(q, cells, y):
+    """Return the part of a record that is between the places of each choice, and below the ends of each candidate."""
+    v = cells[q.column]
+    if not math.isfinite(v):
+        return np.zeros(2 * q.size + len(q.choices))
+    v = np.clip(v, q.edges[0], q.edges[-1])
+    number = sum(int(v > e) + int(v >= e) for e in q.edges) - 1
+    before = lambda places: np.clip(np.asarray(places) - number, 0, 1)  # noqa: E731
+    parts = [before([c.stop, *c.low, *c.high]) - before(c.start) for c in q.choices]
+    return np.concatenate(parts)
+
+
+def rank_scores(q, total):
+    scores = []
+    for c, part in zip(q.choices, np.split(total, np.cumsum([2 * c.low.size + 1 for c in q.choices])[:-1]), strict=True):
+        target = c.share * part[0] + c.shift
+        low, high = part[1 : 1 + c.low.size], part[1 + c.low.size :]
+        scores.append(c.offset - np.maximum(0, np.maximum(low - target, target - high)) / max(c.share, 1 - c.share))
+    return np.concatenate(scores)
+
+
+def ranks(start, stop, share, shift=0.0, width=0.25):
+    low = np.arange(start, stop - width + 1e-9, 0.25)
+    return Ranks(start, stop, share, shift, low, low + width, np.sin(low))
+
+
 def residuals(q, scores, y, bound):
     with np.errstate(all="ignore"):
         return short(-slope(q.loss, scores, y), bound)
@@ -851,6 +879,15 @@ for loss in (Logistic(), Multinomial(3)):
             reached=(NEAR, 0.5) if loss.n_outputs == 1 else (0.85, 0.4),
         )
     ]
+CELL_EDGES = np.array([-3.5, -1.0, 0.0, 0.5, 1.0, 7.25])
+for choices, attained in (
+    ((ranks(0.0, 11.0, 0.5, width=1.0),), (NEAR, NEAR)),
+    ((ranks(0.0, 9.0, 0.3, -0.75, width=0.0),), (0.4, 0.4)),
+    ((ranks(0.0, 3.0, 0.5), ranks(3.0, 4.75, 0.2, 0.5), ranks(4.75, 11.0, 0.75)), (0.7, 0.7)),
+):
+    CASES.append(
+        Case(RankScores(2, CELL_EDGES, choices), Cells(), ranks_of, rank_scores, False, reached=attained)
+    )
 for loss in (Logistic(), Multinomial(3), Squared()):
     CASES += [
         Case(LeafSums(loss, *TREE, 0.5), Binned(loss), in_leaf),
@@ -943,17 +980,20 @@ def euclidean(rows):
     return np.linalg.norm(rows, axis=-1)
 
 
-def largest(rows):
-    return np.abs(rows).max(axis=-1)
-
-
 def absolute(rows):
     return np.abs(rows).sum(axis=-1)
 
 
+def norm_of(query):
+    """Return the norm in which the sensitivity is stated: for scores, the sum over their groups of the largest change."""
+    if not isinstance(query, Scores):
+        return euclidean
+    return lambda rows: sum(np.abs(rows[..., group]).max(axis=-1) for group in query.groups(np.arange(query.size)))
+
+
 @cache
 def found(place, storage):
-    return furthest(CASES[place], storage, largest if isinstance(CASES[place].query, Scores) else euclidean)
+    return furthest(CASES[place], storage, norm_of(CASES[place].query))
 
 
 @pytest.mark.parametrize("place", range(len(CASES)), ids=IDS)
@@ -962,7 +1002,7 @@ def test_no_neighbour_moves_the_answer_further_than_the_sensitivity_and_some_att
     """Under hostile rows, targets and scores; the bound is attained where the case does not say less."""
     case = CASES[place]
     bound = case.query.sensitivity(adjacency)
-    if not isinstance(case.query, Vertex):
+    if not isinstance(case.query, Vertex | RankScores):
         assert bound == pytest.approx(case.query.relative_sensitivity[adjacency] * case.query.clip_norm, rel=1e-15)
     assert case.query.sensitivity("zero_out") <= case.query.sensitivity("replace_one")
     for storage in {"C", "csr"} & {*case.kind.storages}:
@@ -996,7 +1036,7 @@ def furthest_person(case, persons=persons_of, trials=60):
     """Return the largest change by a person with extreme rows, as a share of the sensitivity, under both adjacencies."""
     rng, query = np.random.default_rng(1), case.query
     shared, hostile = case.kind.usual(rng)[: case.shared], [*case.kind.hostile(rng), *case.extra]
-    norm = largest if isinstance(query, Scores) else euclidean
+    norm = norm_of(query)
     moved = dict.fromkeys(ADJACENCIES, 0.0)
     for trial in range(trials):
         answers, some = [], np.array([0, len(shared)]) if trial % 2 else None  # of a sample with her, and of all persons
