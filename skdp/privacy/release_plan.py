@@ -176,12 +176,13 @@ class ReleasePlan:
 
     @cached_property
     def stds(self) -> list[float]:
-        """Standard deviation of the noise of each coordinate, by entry of the schedule."""
+        """Standard deviation of the noise of each coordinate, by entry of the schedule; NaN for a selection beside Laplace noise."""
         releases = [release for _, release in self.schedule.entries]
         if not self.budget.private:
             return [0.0] * len(releases)
         if self.laplace:
-            return [self.integer_noise(release, change).std for release, change in zip(releases, self.changes, strict=True)]
+            pairs = zip(releases, self.changes, strict=True)
+            return [self.integer_noise(*pair).std if isinstance(pair[0].mechanism, Laplace) else math.nan for pair in pairs]
         return [noise_multiplier(line, self.scale, self.budget.adjacency) * float(line.clip_norm or 0) for line in releases]
 
     @cached_property

@@ -265,13 +265,17 @@ class Schedule:
 
     @property
     def pure_epsilon(self) -> float | None:
-        """Sum of the epsilons of all releases at noise scale 1 if all have Laplace noise, else None.
+        """Sum of the epsilons of all releases at noise scale 1 if all have Laplace noise, or some are selections, else None.
 
-        *Proof.* A release with integers of the Laplace law is epsilon-DP, given the earlier ones. Such epsilons add up, even if
-        later queries depend on earlier answers.
+        Selections alone have no such sum: they may also be accounted by zCDP.
+
+        *Proof.* A release with integers of the Laplace law is epsilon-DP, given the earlier ones, and so is a selection of weight
+        w, for 2 / w. Such epsilons add up, even if later queries depend on earlier answers.
         """
-        weights = [(count, release.mechanism.weight) for count, release in self.entries if isinstance(release.mechanism, Laplace)]
-        return math.fsum(count / weight for count, weight in weights) if len(weights) == len(self.entries) else None
+        pure = [(count, release.mechanism) for count, release in self.entries if isinstance(release.mechanism, Laplace | Selection)]
+        if len(pure) < len(self.entries) or not any(isinstance(mechanism, Laplace) for _, mechanism in pure):
+            return None
+        return math.fsum(count * (2 if isinstance(line, Selection) else 1) / line.weight for count, line in pure)
 
     @property
     def passes(self) -> int | None:

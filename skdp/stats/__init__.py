@@ -3,13 +3,27 @@
 from skdp.stats._counts import Counts
 from skdp.stats._describe import describe, plan_describe
 from skdp.stats._description import Description
-from skdp.stats._functions import count, count_nonzero, crosstab, histogram, histogram2d, histogramdd, mean, std, sum, var
-from skdp.stats._statistic import Statistic
+from skdp.stats._functions import (
+    count,
+    count_nonzero,
+    crosstab,
+    histogram,
+    histogram2d,
+    histogramdd,
+    mean,
+    median,
+    quantile,
+    std,
+    sum,
+    var,
+)
+from skdp.stats._statistic import Statistic, StatisticTable
 
 __all__ = [
     "Counts",
     "Description",
     "Statistic",
+    "StatisticTable",
     "count",
     "count_nonzero",
     "crosstab",
@@ -18,7 +32,9 @@ __all__ = [
     "histogram2d",
     "histogramdd",
     "mean",
+    "median",
     "plan_describe",
+    "quantile",
     "std",
     "sum",
     "var",

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skdp._docstrings import fill_docstring
-from skdp.stats import _numbers
+from skdp.stats import _numbers, _quantiles
 from skdp.stats._counts import Counts, Side, counted, in_grid, listed, side_of
 from skdp.stats._reading import Columns, Reading, vector
-from skdp.stats._statistic import Statistic
+from skdp.stats._statistic import Statistic, StatisticTable
 
 TAKEN = (  # by all functions; in the docstring of each
     "``epsilon`` (float) is the budget, without a delta. ``column`` (str) names the column if ``x`` is a table. ``adjacency`` "
@@ -257,6 +257,90 @@ def count_nonzero(x: Any, **given: Any) -> Statistic:
     True
     """
     return counted("count_nonzero", True, x, **given)
+
+
+@filled
+def quantile(x: Any, q: Any, *, bounds: tuple[float, float] | None = None, **given: Any) -> Statistic | StatisticTable:
+    r"""Release one or several quantiles of a column, without its missing cells.
+
+    Parameters
+    ----------
+    x : array-like, Series, DataFrame, or table in partitions
+        {x}.
+    q : float or sequence of float
+        Share of the cells that is below, or several, each between 0 and 1.
+    bounds : tuple of float or None, default=None
+        {bounds}.
+    **given : Any
+        {taken}. With ``confidence=None`` there is no interval but the bounds, and a quantile has a fifth less noise.
+
+    Returns
+    -------
+    Statistic or StatisticTable
+        The quantile in the unit of the column, or a table of those in ``q``. An end of an interval is a bound where noise hides it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        {errors}.
+
+    Notes
+    -----
+    **Privacy.** Pure epsilon. One quantile is chosen by the exponential mechanism among 8192 public numbers and the gaps between
+    them, by the distance of its rank; replacing a record moves ranks by 1. Several are chosen level by level, each among the
+    records between those that are chosen already [1]_; values that many records share are divided evenly. All choices of a level
+    cost what one costs (`skdp.privacy.queries.RankScores`). Intervals are for sampling and for the noise in the ranks, and take a
+    fifth of epsilon for further choices. They hold if at least half of the cells are there.
+
+    References
+    ----------
+    .. [1] H. Kaplan, S. Schnapp, U. Stemmer, "Differentially private approximate quantiles", ICML 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import quantile
+    >>> bool(85 < float(quantile(np.arange(10_000) % 100, 0.9, epsilon=1.0, bounds=(0, 99))) < 95)
+    True
+    """
+    return _quantiles.released("quantile", x, q, bounds=bounds, **given)
+
+
+@filled
+def median(x: Any, *, bounds: tuple[float, float] | None = None, **given: Any) -> Statistic:
+    """Release the median of a column, without its missing cells: `quantile` for one half.
+
+    Parameters
+    ----------
+    x : array-like, Series, DataFrame, or table in partitions
+        {x}.
+    bounds : tuple of float or None, default=None
+        {bounds}.
+    **given : Any
+        {taken}. With ``confidence=None`` there is no interval but the bounds, and the median has a fifth less noise.
+
+    Returns
+    -------
+    Statistic
+        The median in the unit of the column.
+
+    Raises
+    ------
+    TypeError, ValueError
+        {errors}.
+
+    Notes
+    -----
+    **Privacy.** That of `quantile`. The noise of ``zero_out`` is half of that of ``replace_one``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import median
+    >>> bool(45 < float(median(np.arange(10_000) % 100, epsilon=1.0, bounds=(0, 99))) < 55)
+    True
+    """
+    return _quantiles.released("median", x, 0.5, bounds=bounds, **given)
 
 
 @filled

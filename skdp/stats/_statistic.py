@@ -1,12 +1,40 @@
 """Hold a statistic with its interval and its privacy report."""
 
 from dataclasses import dataclass
+from itertools import product
+from typing import Any
 
+import numpy as np
+
+from skdp._files._suffixes import imported
 from skdp.privacy.report.statement import PrivacyReport, PrivacySpent
 
 
-@dataclass(frozen=True)
-class Statistic:
+class Reported:
+    """Base of what functions of this package return: it states what was spent, and prints."""
+
+    privacy_report: PrivacyReport
+
+    @property
+    def privacy_spent(self) -> PrivacySpent:
+        """Spent epsilon and delta."""
+        return self.privacy_report.spent
+
+    @property
+    def cost_in_words(self) -> str:
+        """What was spent, in words."""
+        if not self.privacy_report.private:
+            return "not private"
+        spent = self.privacy_spent
+        return f"epsilon {spent.epsilon:.4g}" + (f", delta {spent.delta:.2g}" if spent.delta else "")
+
+    def __repr__(self) -> str:
+        """Return the text of `print`."""
+        return str(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Statistic(Reported):
     """Hold a statistic that was released with noise, and its interval.
 
     Parameters
@@ -40,11 +68,6 @@ class Statistic:
     noise_std: float | None
     privacy_report: PrivacyReport
 
-    @property
-    def privacy_spent(self) -> PrivacySpent:
-        """Spent epsilon and delta."""
-        return self.privacy_report.spent
-
     def __float__(self) -> float:
         """Return the value."""
         return self.value
@@ -54,14 +77,75 @@ class Statistic:
         low, high = self.interval
         return f"{short(self.value, high - low)} ({short(low, high - low)} to {short(high, high - low)}; {self.cost_in_words})"
 
-    def __repr__(self) -> str:
-        """Return the text of `print`."""
-        return str(self)
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StatisticTable(Reported):
+    """Hold several statistics that were released together with noise, and their intervals.
+
+    Parameters
+    ----------
+    name : str
+        What they are, such as "quantile".
+    value : ndarray
+        The statistics, with noise; NaN where noise hides one.
+    axes : tuple of (tuple of str)
+        Labels of the rows, or of rows and columns.
+    low, high : ndarray
+        Ends of the intervals, which cover the noise and the sampling of the records, each at ``confidence``.
+    confidence : float
+        Coverage of an interval.
+    noise_std : ndarray or None
+        Standard deviation of the noise of each; None for selections.
+    privacy_report : PrivacyReport
+        Guarantee, releases and noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import quantile
+    >>> found = quantile(np.arange(10_000) % 100, [0.25, 0.75], epsilon=1.0, bounds=(0, 99))
+    >>> bool(np.all((found.low <= found.value) & (found.value <= found.high)))
+    True
+    """
+
+    name: str
+    value: np.ndarray
+    axes: tuple[tuple[str, ...], ...]
+    low: np.ndarray
+    high: np.ndarray
+    confidence: float
+    noise_std: np.ndarray | None
+    privacy_report: PrivacyReport
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        """Return the statistics."""
+        return np.array(self.value, dtype=dtype)
 
     @property
-    def cost_in_words(self) -> str:
-        """What was spent, in words."""
-        return f"epsilon {self.privacy_spent.epsilon:.4g}" if self.privacy_report.private else "not private"
+    def table(self) -> Any:
+        """The statistics as a data frame of pandas, in the shape of ``value``."""
+        columns = self.axes[1] if len(self.axes) > 1 else [self.name]
+        return imported("pandas").DataFrame(self.value.reshape(len(self.axes[0]), -1), index=self.axes[0], columns=columns)
+
+    @property
+    def intervals(self) -> Any:
+        """The statistics with both ends of their intervals as a data frame of pandas, a row for each."""
+        pandas = imported("pandas")
+        index = pandas.MultiIndex.from_product(self.axes) if len(self.axes) > 1 else list(self.axes[0])
+        parts = {"value": self.value, "low": self.low, "high": self.high}
+        return pandas.DataFrame({name: part.ravel() for name, part in parts.items()}, index=index)
+
+    def __str__(self) -> str:
+        """Return a line for each statistic, of a symmetric table for those below the diagonal once, with its interval."""
+        lines = []
+        for place, labels in zip(np.ndindex(self.value.shape), product(*self.axes), strict=True):
+            if len(place) == 1 or place[0] <= place[1]:
+                low, high = float(self.low[place]), float(self.high[place])
+                value = short(float(self.value[place]), high - low) if np.isfinite(self.value[place]) else "not determined"
+                lines.append([", ".join(labels), value, f"({short(low, high - low)} to {short(high, high - low)})"])
+        widths = [max(len(line[column]) for line in lines) for column in (0, 1)]
+        rows = [f"{label:<{widths[0]}}  {value:>{widths[1]}}  {interval}" for label, value, interval in lines]
+        return "\n".join([f"{self.name} ({self.cost_in_words})", *rows])
 
 
 def short(value: float, width: float) -> str:
