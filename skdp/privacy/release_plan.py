@@ -176,7 +176,7 @@ class ReleasePlan:
 
     @cached_property
     def stds(self) -> list[float]:
-        """Standard deviation of the noise of each coordinate, by entry of the schedule; NaN for a selection beside Laplace noise."""
+        """Standard deviation of the noise of each coordinate, by entry of the schedule; NaN for selections."""
         releases = [release for _, release in self.schedule.entries]
         if not self.budget.private:
             return [0.0] * len(releases)
@@ -207,9 +207,7 @@ class ReleasePlan:
         if isinstance(mechanism, Selection):  # in the units of its relative sensitivity
             scale = self.scale * mechanism.weight
             rounding = cast("type[Scores]", query).score_rounding(self.n_samples, self.default_size, self.summation_error)
-            noise = GumbelNoise.calibrated(
-                sensitivity=sensitivity, scale=scale, rounding=rounding, n_choices=mechanism.n_choices
-            )
+            noise = GumbelNoise.calibrated(sensitivity=sensitivity, scale=scale, rounding=rounding, n_choices=mechanism.n_choices)
             return noise.scale / (scale * sensitivity) - 1
         nominal, clip_norm = noise_multiplier(release, self.scale, self.budget.adjacency), release.clip_norm or 1.0
         relative = query.rounding if isinstance(query.rounding, float) else 1.0  # a property where earlier releases decide it

@@ -272,7 +272,9 @@ class Schedule:
         *Proof.* A release with integers of the Laplace law is epsilon-DP, given the earlier ones, and so is a selection of weight
         w, for 2 / w. Such epsilons add up, even if later queries depend on earlier answers.
         """
-        pure = [(count, release.mechanism) for count, release in self.entries if isinstance(release.mechanism, Laplace | Selection)]
+        pure = [
+            (count, release.mechanism) for count, release in self.entries if isinstance(release.mechanism, Laplace | Selection)
+        ]
         if len(pure) < len(self.entries) or not any(isinstance(mechanism, Laplace) for _, mechanism in pure):
             return None
         return math.fsum(count * (2 if isinstance(line, Selection) else 1) / line.weight for count, line in pure)

@@ -277,7 +277,8 @@ def quantile(x: Any, q: Any, *, bounds: tuple[float, float] | None = None, **giv
     Returns
     -------
     Statistic or StatisticTable
-        The quantile in the unit of the column, or a table of those in ``q``. An end of an interval is a bound where noise hides it.
+        The quantile in the unit of the column, or a table of those in ``q``. Where noise
+        hides it, an end of an interval is a bound.
 
     Raises
     ------
@@ -340,7 +341,9 @@ def median(x: Any, *, bounds: tuple[float, float] | None = None, **given: Any) -
     >>> bool(45 < float(median(np.arange(10_000) % 100, epsilon=1.0, bounds=(0, 99))) < 55)
     True
     """
-    return _quantiles.released("median", x, 0.5, bounds=bounds, **given)
+    found = _quantiles.released("median", x, 0.5, bounds=bounds, **given)
+    assert isinstance(found, Statistic)
+    return found
 
 
 @filled

@@ -22,13 +22,14 @@ from skdp.stats._rank_line import CANDIDATES, FEWER, RankLine
 from skdp.stats._statistic import Statistic, StatisticTable
 
 MOST = 255  # quantiles of a call. A choice: the depth of the tree is 8.
-# Share of epsilon for the numbers themselves; the rest is for the ends of their intervals. Set on california and made-up columns:
-# at .9 intervals of 500 records are twice as wide, at .7 numbers have a sixth more noise.
+# Share of epsilon for the quantiles themselves; the rest is for the ends of their intervals. A choice after a look at california:
+# with .7, a median at epsilon .1 has no less error there than that of other libraries, which have no interval.
 MAIN = 0.8
 # Share of the records between two numbers up to which an end of an interval is looked for between them. A choice.
 ROOM = 0.75
-# Logarithm of how much more preference candidates beyond all records may have than those near a rank, and 3.7 more, so that one of
-# them is chosen with a probability of at most .025. Derived: 2**19 candidates of several quantiles in all, a quarter by number.
+# Logarithm of how much more preference candidates beyond all records may have than those near a rank, and 3.7 more, so that a
+# choice is one of them with a probability of at most .025. Derived: 2**19 candidates of several quantiles in all, a quarter by
+# number.
 LARGEST = 17.0
 # Share of the cells that is surely there, for intervals, where some can be missing or have weights. A choice.
 THERE = 0.5
@@ -211,7 +212,8 @@ class RankSearch:
         places = np.append(np.zeros(len(self.shares) - 1), line.last + 1.0)
         for level, nodes in enumerate(self.levels):
             choices = tuple(
-                line.part(places[node.lower], places[node.upper], node.share, 0.0, self.noise(level, node.share)) for node in nodes
+                line.part(places[node.lower], places[node.upper], node.share, 0.0, self.noise(level, node.share))
+                for node in nodes
             )
             for node, choice, index in zip(nodes, choices, _asked(ask, line, choices), strict=True):
                 places[node.quantile] = choice.low[index]

@@ -11,8 +11,8 @@ from skdp.stats._candidates import edges_for
 # Numbers that are candidates for one quantile and, with several places for each, for several. Choices: more find quantiles of
 # columns whose bounds are wider.
 CANDIDATES, FEWER = 8192, 2048
-# Places of a number, of a gap, of an integer if there are few, and of 0 and the bounds. Choices: many records may share these, and
-# the records of a place are not divided. Set on adult, california and made-up columns.
+# Places of a number, of a gap, of an integer if there are few, and of 0 and the bounds. Choices: many records may share these,
+# and those at one place are not divided. Set by coverage on made-up columns, of 60 % zeros, and of Pareto tails in far bounds.
 OF_NUMBERS, OF_GAPS, OF_INTEGERS, OF_ENDS, FEW_INTEGERS = 8, 64, 128, 4096, 512
 
 

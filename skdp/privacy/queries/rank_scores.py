@@ -53,8 +53,8 @@ class RankScores(SumQuery, Scores):
 
     The cells are clipped to the edges. A cell that is an edge has its number, and one between two edges has that of the gap:
     0 is the first edge, 1 the gap after it, 2 the second edge. The record is spread evenly from its number to the next one, so
-    that the number of records below a *place* p, ``B(p)``, is a piecewise linear function. For records between the places a and b,
-    let N be ``B(b) - B(a)``. The score of a candidate from l to h, for the share s and the shift t, is
+    that the number of records below a *place* p, ``B(p)``, is piecewise linear. For records between the places a and b, let N be
+    ``B(b) - B(a)``. The score of a candidate from l to h, for the share s and the shift t, is
 
     .. math:: -\max(0,\; B(l) - B(a) - s N - t,\; s N + t - B(h) + B(a)) / \max(s, 1 - s) + \text{offset}.
 
@@ -161,4 +161,3 @@ def _at(below: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return the number of records below places, from those below whole ones."""
     whole = np.minimum(places.astype(np.intp), below.size - 2)
     return below[whole] + (places - whole) * (below[whole + 1] - below[whole])
-

@@ -27,6 +27,7 @@ PERSONS = (
 )
 ESTIMAND = "the model describes a random row of a random person: a person with many rows counts as much as one with a single row"
 OF_A_BLOCK = ("BlockGradient", "CoordinateScores")  # queries whose clip norm depends on public bounds of the block's coordinates
+OF_RANKS = "RankScores"
 
 
 class PrivacySpent(NamedTuple):
@@ -112,7 +113,8 @@ class ReleaseLine:
     def __str__(self) -> str:
         what, rounding = f"{self.count} x {self.query}", f"{self.rounding_in_words} for rounding"
         if self.mechanism == Selection.__name__:
-            return f"{what}, {self.in_words}, each coordinate clipped to {self.clip_in_words}, {rounding}"
+            ranks, clipped = "a record moves a rank by at most 1", f"each coordinate clipped to {self.clip_in_words}"
+            return f"{what}, {self.in_words}, {ranks if self.query == OF_RANKS else clipped}, {rounding}"
         if self.noise_multiplier is None:
             return f"{what}, {self.in_words}"
         sample = "" if self.records_in_words == "all" else f" on {self.records_in_words}"

@@ -27,6 +27,7 @@ def halves(cells):
     return np.where(np.isnan(cells), 2, cells >= 0).astype(int)
 
 
+PLACES = np.arange(0, 4.5, 0.25)
 OF_CELLS = {  # asked of cells, and counted exactly; that of targets of rows, too
     queries.TargetHistogram: (queries.TargetHistogram(np.array([-0.25, 0.25])),),
     queries.ColumnHistograms: (
@@ -52,6 +53,9 @@ OF_CELLS |= {
     ),
     queries.JointHistogram: (queries.JointHistogram((0, 3), (halves, halves), (2, 2)),),
     queries.SingleCount: (queries.SingleCount((1,), (halves,), (1,), True),),
+    queries.RankScores: (
+        queries.RankScores(3, np.array([-1.0, 0.0, 2.0]), (queries.Ranks(0.0, 5.0, 0.3, 2.0, PLACES, PLACES + 0.5, 0 * PLACES),)),
+    ),
 }
 OF_SAMPLES = {queries.Difference}  # asked by solvers of samples alone
 OF_SCORES = {

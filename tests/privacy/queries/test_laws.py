@@ -885,9 +885,7 @@ for choices, attained in (
     ((ranks(0.0, 9.0, 0.3, -0.75, width=0.0),), (0.4, 0.4)),
     ((ranks(0.0, 3.0, 0.5), ranks(3.0, 4.75, 0.2, 0.5), ranks(4.75, 11.0, 0.75)), (0.7, 0.7)),
 ):
-    CASES.append(
-        Case(RankScores(2, CELL_EDGES, choices), Cells(), ranks_of, rank_scores, False, reached=attained)
-    )
+    CASES.append(Case(RankScores(2, CELL_EDGES, choices), Cells(), ranks_of, rank_scores, False, reached=attained))
 for loss in (Logistic(), Multinomial(3), Squared()):
     CASES += [
         Case(LeafSums(loss, *TREE, 0.5), Binned(loss), in_leaf),
