@@ -132,7 +132,7 @@ def said(found):
     if isinstance(found, stats.Description):
         tables = [table.to_csv() for table in (found.table, found.intervals, found.categories, found.limits)]
         return [*tables, found.schema.to_dict(), found.to_html()]
-    names = ("counts", "axes", "low", "high", "elsewhere") if hasattr(found, "axes") else ("value", "interval")
+    names = [name for name in ("counts", "axes", "low", "high", "elsewhere", "value", "interval") if hasattr(found, name)]
     parts = [getattr(found, name) for name in (*names, "noise_std")]
     return [repr([np.asarray(part).tolist() for part in (each if isinstance(each, tuple) else (each,))]) for each in parts]
 
