@@ -1,11 +1,12 @@
 """Calibrate released scores of classes by noisy Newton steps in their slope, with a prior."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.privacy.queries import REACH, SlopeDerivatives
+from skdp.privacy.queries import SlopeDerivatives
 from skdp.privacy.schedule import Gaussian, Release
 from skdp.solvers._base import Ask
 
@@ -38,22 +39,26 @@ class SlopeSteps:
     mean: float
     spread: float
 
-    def query(self, scores: np.ndarray | float, n_outputs: int, largest_weight: float = 1.0) -> SlopeDerivatives:
-        """Return the query of the first step."""
-        return SlopeDerivatives(scores, n_outputs, self.mean, largest_weight)
-
     def entry(self, n_outputs: int, largest_weight: float = 1.0) -> tuple[int, Release]:
         """Return the entry of the schedule."""
-        query, noise = self.query(1.0, n_outputs, largest_weight), Gaussian(math.sqrt(self.n_steps / self.share))
+        query = SlopeDerivatives(1.0, n_outputs, self.mean, largest_weight)
+        noise = Gaussian(math.sqrt(self.n_steps / self.share))
         return self.n_steps, Release(SlopeDerivatives, noise, query.clip_norm, query.size)
 
-    def slope(self, query: SlopeDerivatives, ask: Ask, n_samples: int, noise: float, penalty: float = 0.0) -> tuple[float, float]:
+    def slope(
+        self,
+        query_at: Callable[[float], SlopeDerivatives],
+        ask: Ask,
+        n_samples: int,
+        noise: float,
+        penalty: float = 0.0,
+    ) -> tuple[float, float]:
         """Return the slope that makes the scores log-odds, and its relative posterior variance.
 
         Parameters
         ----------
-        query : SlopeDerivatives
-            As from `query`.
+        query_at : callable
+            Returns the query at a slope.
         ask : callable
             Answers it.
         n_samples : int
@@ -70,13 +75,14 @@ class SlopeSteps:
         variance : float
             Posterior variance over its square.
         """
-        noise, slope, variance = max(noise, LEAST_NOISE), query.slope, self.spread**2
+        noise, slope, variance = max(noise, LEAST_NOISE), self.mean, self.spread**2
         for _ in range(self.n_steps):
-            first, second = (ask(replace(query, slope=slope)) / n_samples).tolist()
-            # Along u = s / REACH the mean descent g is `bend` times what is missing of the slope. With the noise of g and the
+            query = query_at(slope)
+            first, second = (ask(query) / n_samples).tolist()
+            # Along u = s / reach the mean descent g is `bend` times what is missing of the slope. With the noise of g and the
             # prior, the posterior mean follows.
-            bend = REACH * max(second, FLOOR * noise) + penalty / REACH
-            descent = first - penalty * slope / REACH
+            bend = query.reach * max(second, FLOOR * noise) + penalty / query.reach
+            descent = first - penalty * slope / query.reach
             variance = 1 / ((bend / noise) ** 2 + self.spread**-2)
             move = variance * (bend * descent / noise**2 + (self.mean - slope) / self.spread**2)
             slope = max(slope + min(max(move, -LONGEST_MOVE), LONGEST_MOVE), LEAST_SLOPE)

@@ -19,7 +19,7 @@ from skdp.preprocessing._parts import Shares
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
 from skdp.privacy.data.bins import EDGES
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import BinCounts, LeafSums, Loss, Query, ResidualSum, TreeWeight
+from skdp.privacy.queries import BinCounts, LeafSums, Loss, Query, ResidualSum, SlopeDerivatives, TreeWeight
 from skdp.solvers import Problem, SolverResult
 from skdp.solvers._standardization import james_stein
 
@@ -248,8 +248,8 @@ class Boosting:
         loss, n = self._problem.loss, self._problem.n_samples
         if loss.targets != "classes":
             return 1.0, 0.0
-        query = SLOPE.query(weight, loss.n_outputs)
-        return SLOPE.slope(query, self._oracle.ask, n, self._noise_of(query) / n)
+        query = SlopeDerivatives(weight, loss.n_outputs, SLOPE.mean)
+        return SLOPE.slope(lambda slope: replace(query, slope=slope), self._oracle.ask, n, self._noise_of(query) / n)
 
     def offset(self, weight: float) -> np.ndarray:
         """Return the mean residual of numbers, shrunk by what noise adds to its square; 0 for classes."""

@@ -10,20 +10,20 @@ from scipy.special import expit, softmax
 from skdp.privacy.data.kernels import Records, clip_residuals
 from skdp.privacy.queries._base import SumQuery
 
-__all__ = ["REACH", "SlopeDerivatives"]
+__all__ = ["SlopeDerivatives"]
 
-# Length of a score up to which it counts as it is in the derivatives; a longer one counts as if it had this length. 12 in place
-# of 6 lost a third of what the calibration gains.
+# Length of a score of trees up to which it counts as it is; a longer one counts as if it had this length. A choice.
 REACH = 6.0
 
 
 @dataclass(frozen=True, eq=False)
 class SlopeDerivatives(SumQuery):
-    r"""Sum the first and the second derivative of the log loss of ``slope * s`` in the slope, over the length of s.
+    r"""Sum the first and the second derivative of the log loss of ``base + slope * s`` in the slope, over the length of s.
 
     s is the raw prediction of a record for two classes, or the raw predictions for more classes less their mean. With
-    ``u = s / max(||s||, 6)``, the probabilities p of the classes, or of the second of two, and e, which is 1 for the class of the
-    record, the answer sums :math:`(e - p)^\top u`, which is a descent, and :math:`u^\top (\mathrm{diag}(p) - p p^\top) u`.
+    ``u = s / max(||s||, reach)``, the probabilities p of the classes, or of the second of two, and e, which is 1 for the class of
+    the record, the answer sums :math:`(e - p)^\top u`, which is a descent, and
+    :math:`u^\top (\mathrm{diag}(p) - p p^\top) s / \mathrm{reach}`, how fast it falls with the slope, over the reach.
 
     Parameters
     ----------
@@ -35,12 +35,18 @@ class SlopeDerivatives(SumQuery):
         Where derivatives are taken: public, or an earlier release.
     largest_weight : float, default=1.0
         Largest public weight of a record's loss.
+    base : ndarray of shape (n_outputs,) or float, default=0.0
+        What is added to the scores whatever the slope. An earlier release.
+    reach : float, default=6.0
+        Length of s up to which it counts as it is: public, or an earlier release.
     """
 
     scores: np.ndarray | float
     n_outputs: int
     slope: float
     largest_weight: float = 1.0
+    base: np.ndarray | float = 0.0
+    reach: float = REACH
 
     size: ClassVar[int] = 2
 
@@ -54,13 +60,13 @@ class SlopeDerivatives(SumQuery):
 
         Here c is the largest weight, times :math:`\sqrt 2` for more than two classes.
 
-        Proof. Scores and slope are public or earlier releases, so shared records contribute the same and cancel. A term is
-        clipped to the norm c, and a null record has none. The clip changes nothing: weights multiply terms; without them, let
-        r = e - p and :math:`H = \mathrm{diag}(p) - p p^\top`. As :math:`\|u\| \le 1`, the squared norm of a term is at most
-        :math:`\|r\|^2 + \|H\|^2`. For two classes, with the probability q of the record's class, that is
-        :math:`(1 - q)^2 (1 + q^2) \le 1`. For more, H is positive semidefinite, so its norm is at most its trace
-        :math:`t = 1 - \|p\|^2 \le 1`; and :math:`\|r\|^2 = 1 - 2q + \|p\|^2 \le 2 - t`. So it is at most
-        :math:`2 - t + t^2 \le 2`. A confident score for a wrong class attains the bound.
+        Proof. Scores, base, slope and reach are public or earlier releases, so shared records contribute the same and cancel. A
+        term is clipped to the norm c, and a null record has none. The clip changes only terms of scores that are longer than the
+        reach: weights multiply terms; without them, let r = e - p and :math:`H = \mathrm{diag}(p) - p p^\top`. Where
+        :math:`\|s\|` is at most the reach, the squared norm of a term is at most :math:`\|r\|^2 + \|H\|^2`. For two classes, with
+        the probability q of the record's class, that is :math:`(1 - q)^2 (1 + q^2) \le 1`. For more, H is positive semidefinite,
+        so its norm is at most its trace :math:`t = 1 - \|p\|^2 \le 1`; and :math:`\|r\|^2 = 1 - 2q + \|p\|^2 \le 2 - t`. So it is
+        at most :math:`2 - t + t^2 \le 2`. A confident score for a wrong class attains the bound.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
@@ -71,11 +77,13 @@ class SlopeDerivatives(SumQuery):
     def _terms(self, raw: np.ndarray, records: Records) -> np.ndarray:
         several = self.n_outputs > 1
         s = raw - raw.mean(axis=1, keepdims=True) if several else raw
-        p = softmax(self.slope * s, axis=1) if several else expit(self.slope * s)
-        u = s / np.maximum(np.linalg.norm(s, axis=1, keepdims=True), REACH)
+        raw = self.base + self.slope * s
+        p = softmax(raw, axis=1) if several else expit(raw)
+        u = s / np.maximum(np.linalg.norm(s, axis=1, keepdims=True), self.reach)
         label = records.targets[:, None] == (np.arange(self.n_outputs) if several else 1)
         mean = (p * u).sum(axis=1)
-        terms = np.stack([(label * u).sum(axis=1) - mean, (p * u * u).sum(axis=1) - mean**2], axis=1)
+        falls = ((p * u * s).sum(axis=1) - mean * (p * s).sum(axis=1)) / self.reach
+        terms = np.stack([(label * u).sum(axis=1) - mean, falls], axis=1)
         if records.weights is not None:
             terms *= records.weights[:, None]
         return clip_residuals(terms, np.ones(len(terms)), self.clip_norm)

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from skdp.privacy.queries import ScoreCounts, ScoreGradient
+from skdp.privacy.queries import ScoreCounts, ScoreGradient, SlopeDerivatives
 from skdp.privacy.schedule import Gaussian, Release
 from skdp.solvers._base import Ask, Problem
 from skdp.solvers._slope_steps import LEAST_SLOPE, LONGEST_MOVE, SlopeSteps
@@ -21,6 +21,8 @@ from skdp.solvers.adaptive._step_rules import sharpness
 CALIBRATION_CLIP = 2.0
 # Least variance of a standardised feature in the size of a score: noise can leave no feature any. A choice.
 LEAST_SHOWN = 1e-3
+# Least length of a score up to which it counts as it is: noise can leave no score any. A choice.
+LEAST_REACH = 0.1
 # Added to the variance of the score, so that a score that is mostly noise is not scaled up. A choice.
 SCORE_OFFSET = 0.25
 
@@ -34,13 +36,13 @@ class Level(NamedTuple):
         Released frequency of the second class minus that of the first; None if it is not released.
     noise : float
         Standard deviation of its noise.
-    start : float
-        Best constant raw prediction.
+    start : ndarray of shape (n_outputs,)
+        Best constant raw predictions.
     """
 
     difference: float | None
     noise: float
-    start: float
+    start: np.ndarray
 
 
 class Calibration(Protocol):
@@ -106,7 +108,10 @@ class CalibrationByCounts:
 
 @dataclass(frozen=True)
 class CalibrationOfSlope:
-    """Make noisy Newton steps in the slope of the scores of several classes, which leaves the likeliest class what it is.
+    """Make noisy Newton steps in the slope of the scores of several classes, from the mean of its prior.
+
+    At that slope and above, intercepts are multiplied, too, which leaves the likeliest class what it is. Below, they lead on a
+    line to those of the class frequencies, at slope 0: so scores that are noise are not worse than no score.
 
     Parameters
     ----------
@@ -124,12 +129,28 @@ class CalibrationOfSlope:
         self, problem: Problem, standard: Standard, penalty: np.ndarray, coef: np.ndarray, level: Level, ask: Ask
     ) -> tuple[np.ndarray, float]:
         """Return the coefficients and intercepts times the slope, and its relative variance."""
-        scores = outer_coefficients(problem, standard.geometry, coef)
-        query = self.steps.query(scores, problem.loss.n_outputs, problem.max_weight)
-        noise = mean_noise(problem, query, self.steps.share / self.steps.n_steps)
-        strength = float((penalty * coef[: problem.n_features] ** 2).sum())
-        slope, variance = self.steps.slope(query, ask, problem.n_samples, noise, strength)
-        return slope * coef, variance
+        features, known = slice(problem.n_features), self.steps.mean
+        start = np.zeros(coef.shape)
+        start[problem.n_features :] = level.start
+
+        def query_at(slope: float) -> SlopeDerivatives:
+            base, line = (start[problem.n_features :].sum(axis=0), coef - start / known) if slope < known else (0.0, coef)
+            # The reach is the root mean square length of a score, as if the features were independent.
+            squares = np.square(line - line.mean(axis=1, keepdims=True)).sum(axis=1)
+            squares[features] *= standard.variances
+            return SlopeDerivatives(
+                outer_coefficients(problem, standard.geometry, line),
+                problem.loss.n_outputs,
+                slope,
+                problem.max_weight,
+                base,
+                max(math.sqrt(float(squares.sum())), LEAST_REACH),
+            )
+
+        noise = mean_noise(problem, query_at(known), self.steps.share / self.steps.n_steps)
+        strength = float((penalty * coef[features] ** 2).sum())
+        slope, variance = self.steps.slope(query_at, ask, problem.n_samples, noise, strength)
+        return slope * coef + max(0.0, 1 - slope / known) * start, variance
 
 
 @dataclass(frozen=True)
@@ -173,7 +194,7 @@ class CalibrationByGradients:
         weights = None if problem.class_weight is None else np.array(problem.class_weight)
         # 2. The start is the model as it is; for curved steps, whose path is short, its offset is the best constant.
         steps = (CurvedSteps if self.curved else PlainSteps)(problem, self, float((penalty * direction[features] ** 2).sum()))
-        offset = (level.start if self.curved else float(coef[-1, 0])) if problem.intercept_scaling else 0.0
+        offset = (float(level.start[0]) if self.curved else float(coef[-1, 0])) if problem.intercept_scaling else 0.0
         point, average, half = np.array([length, offset]), np.zeros(2), self.n_steps // 2
         # 3. The descent.
         for number in range(self.n_steps):

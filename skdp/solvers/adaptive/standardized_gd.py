@@ -331,7 +331,7 @@ class StandardizedGradientDescent(AdaptiveSolver):
         if self._few_passes(problem):
             features = whitened(problem, features, ask(moment_query(features)), self._whitening_share(problem))
         classes = class_frequencies(problem, counts, noise)
-        level = Level(None if counts is None else float(counts[0]), noise, float(classes.start[0]))
+        level = Level(None if counts is None else float(counts[0]), noise, classes.start)
         return FirstReleases(features, classes, level, spread, released_moments(problem, answer, spread))
 
     def _noise_left(

@@ -424,15 +424,16 @@ def in_slope(q, raw, y):
     with np.errstate(all="ignore"):
         s = np.asarray(raw, dtype=float)
         s = s - s.mean() if k > 1 else s
-        u = s / max(np.linalg.norm(s), 6.0)
-        p = softmax(q.slope * s) if k > 1 else expit(q.slope * s)
+        u = s / max(np.linalg.norm(s), q.reach)
+        t = q.base + q.slope * s
+        p = softmax(t) if k > 1 else expit(t)
     if not np.isfinite([*u, *p]).all():
         return np.zeros(2)
-    return np.array([u @ (unit(y, k) if k > 1 else [y]) - u @ p, u @ (np.diag(p) - np.outer(p, p)) @ u])
+    return np.array([u @ (unit(y, k) if k > 1 else [y]) - u @ p, u @ (np.diag(p) - np.outer(p, p)) @ s / q.reach])
 
 
 def of_slope(q, x, y):
-    return in_slope(q, ext(x) @ q.scores, y)
+    return short(in_slope(q, ext(x) @ q.scores, y), q.clip_norm)
 
 
 def of_log_odds(q, z, y, group):
@@ -779,7 +780,13 @@ CASES = [
     # Descents of confident scores are negative, or nearly 0: so two records come near c, and not 2c.
     Case(SlopeDerivatives(300 * COEF, 1, 1.2), CLASSES, of_slope, reached=(NEAR, 0.5)),
     Case(SlopeDerivatives(OPPOSED, 3, 0.7), Rows(3), of_slope, reached=(NEAR, 0.5)),
-    Case(SlopeDerivatives(300 * COEF, 1, 1.2, 2.0), WEIGHED, lambda q, x, y: WEIGHTS[y] * of_slope(q, x, y), reached=(NEAR, 0.5)),
+    Case(SlopeDerivatives(OPPOSED, 3, 0.7, base=np.array([1.0, -2.0, 0.5]), reach=0.3), Rows(3), of_slope, reached=(NEAR, 0.5)),
+    Case(
+        SlopeDerivatives(300 * COEF, 1, 1.2, 2.0),
+        WEIGHED,
+        lambda q, x, y: short(WEIGHTS[y] * in_slope(q, ext(x) @ q.scores, y), q.clip_norm),
+        reached=(NEAR, 0.5),
+    ),
     Case(ScoreCounts(COEF, (-50, 0, 50)), CLASSES, of_scores),
     Case(ScoreCounts(None, (-50, 1, 50), n_groups=3), Scored(), of_log_odds),
     Case(ScoreTree(None, (-50, 1, 50)), Scored(), of_log_odds, lambda q, t: (t.reshape(2, 4) @ tree(4).T).ravel()),
