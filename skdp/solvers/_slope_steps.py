@@ -4,8 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from skdp.privacy.queries import SlopeDerivatives
 from skdp.privacy.schedule import Gaussian, Release
 from skdp.solvers._base import Ask

@@ -172,8 +172,8 @@ class StandardizedGradientDescent(AdaptiveSolver):
        records by class and score instead, in eight ranges. Scores of a class count as normal there, and slope and offset have the
        least log loss on average over the posterior, given the known noise.
 
-       For more than two classes, two noisy Newton steps in a factor of all scores replace this, with a normal prior. Scores of
-       hinges have no third stage there.
+       For more than two classes, two noisy Newton steps in a factor of all scores replace this, with a normal prior. Factors
+       below its mean lead to the class frequencies, since scores are mostly noise there. Scores of hinges have no third stage.
 
     Above ten million records a pass over the data is what costs. Where the second stage would have more than 35 steps, and for at
     most 1024 features, one more release has the second moment of z. The steps are then 35 accelerated ones in coordinates in
