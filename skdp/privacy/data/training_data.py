@@ -23,7 +23,6 @@ from skdp.privacy.data.kernels import (
 )
 from skdp.privacy.data.persons import Persons, SomeRows, shares_of
 from skdp.privacy.data.private_data import PrivateData, Sums
-from skdp.privacy.data.scored_records import places_on_grid
 from skdp.privacy.data.storage import (
     Part,
     Storage,
@@ -425,27 +424,28 @@ class TrainingData(PrivateData):
             counts += np.bincount(self._y[part], weights=self._present(part), minlength=n_classes)
         return counts
 
-    def score_counts(self, coef: np.ndarray, limit: float, n_bins: int) -> np.ndarray:
-        """Return histograms of the raw predictions of both classes, rounded to evenly spaced numbers.
+    def counts_at(self, coef: np.ndarray, places: Kernel, size: int) -> np.ndarray:
+        """Return the number of records at each place, where a place follows from the raw predictions of a record.
 
         Parameters
         ----------
-        coef : ndarray of shape (n_coordinates, 1)
-            Coefficients of the raw prediction; an earlier release.
-        limit, n_bins : float, int
-            The range [-limit, limit] and the number of bins; predictions beyond it count in the outermost bins.
+        coef : ndarray of shape (n_coordinates, m)
+            Coefficients of the raw predictions; an earlier release.
+        places : callable
+            Maps raw predictions of shape (rows of a block, m) and their `Records` to the place of each record.
+        size : int
+            Number of places.
 
         Returns
         -------
-        ndarray of shape (2, n_bins)
+        ndarray of shape (size,)
             Counts, without null records.
         """
-        counts = np.zeros((2, n_bins))
+        counts = np.zeros(size)
 
         def count(raw: np.ndarray, records: Records) -> np.ndarray:
-            places = places_on_grid(raw[:, 0], limit, n_bins)
-            np.add.at(counts, (records.targets, places), 1.0 if records.present is None else records.present)
-            return np.zeros((raw.shape[0], 1))
+            counts[:] += np.bincount(places(raw, records), weights=records.present, minlength=size)
+            return np.zeros((len(raw), 1))
 
         self.sum(coef, count)
         return counts

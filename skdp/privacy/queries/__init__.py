@@ -3,9 +3,11 @@
 from skdp.privacy.queries._base import ClassLoss, CountQuery, CurvedLoss, Loss, NonNegativeQuery, Query, Scores, SumQuery
 from skdp.privacy.queries._half_vector import half_vector, half_vector_size, symmetric
 from skdp.privacy.queries.block_gradient import *  # noqa: F403
+from skdp.privacy.queries.cell_counts import *  # noqa: F403
 from skdp.privacy.queries.class_moments import *  # noqa: F403
 from skdp.privacy.queries.class_sums import *  # noqa: F403
 from skdp.privacy.queries.clipped_moments import *  # noqa: F403
+from skdp.privacy.queries.cluster_steps import *  # noqa: F403
 from skdp.privacy.queries.column_histograms import *  # noqa: F403
 from skdp.privacy.queries.deviations import *  # noqa: F403
 from skdp.privacy.queries.difference import *  # noqa: F403

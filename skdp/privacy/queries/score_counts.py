@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdp.privacy.data.scored_records import ScoredRecords, places_on_grid
-from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.queries._base import CountQuery, Loss, SumQuery
 
 __all__ = ["ScoreCounts", "ScoreGradient", "ScoreTree", "tree"]
@@ -62,7 +62,7 @@ class ScoreGradient(SumQuery):
 
     def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised numbers of records by class and score."""
-        return rows.score_counts(self.coef, LIMIT, BINS).ravel()
+        return _counts(rows, self.coef).ravel()
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the un-noised derivatives in slope and offset."""
@@ -121,7 +121,7 @@ class ScoreCounts(CountQuery):
         if self.coef is None:
             counts = rows.histogram(self._cells, self.n_groups * self.n_classes * BINS).reshape(-1, BINS)
         else:
-            counts = rows.score_counts(self.coef, LIMIT, BINS)
+            counts = _counts(rows, self.coef)
         # A cut in hundredths is a place on the grid of 601 numbers, whose middle is 0.
         starts = np.array([0, *(cut + BINS // 2 for cut in self.cuts)])
         return np.add.reduceat(counts, starts, axis=1).ravel()
@@ -170,6 +170,15 @@ class ScoreTree(ScoreCounts):
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the un-noised coefficients: those of the first class, then those of the second, group by group."""
         return (total.reshape(self.n_groups * self.n_classes, -1) @ tree(len(self.cuts) + 1).T).ravel()
+
+
+def _counts(rows: TrainingData, coef: np.ndarray) -> np.ndarray:
+    """Return the number of records by class and score."""
+
+    def places(raw: np.ndarray, records: Records) -> np.ndarray:
+        return records.targets.astype(np.intp) * BINS + places_on_grid(raw[:, 0], LIMIT, BINS)
+
+    return rows.counts_at(coef, places, 2 * BINS).reshape(2, BINS)
 
 
 def tree(size: int) -> np.ndarray:

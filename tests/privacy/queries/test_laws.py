@@ -35,10 +35,14 @@ from skdp.privacy.queries import (
     BinCounts,
     BlockGradient,
     Bread,
+    CellCounts,
+    Centres,
     ClassCounts,
     ClassMoments,
     ClassSums,
     ClippedMoments,
+    ClusterDistances,
+    ClusterSteps,
     ColumnHistograms,
     CoordinateScores,
     Curvature,
@@ -52,6 +56,7 @@ from skdp.privacy.queries import (
     ExposedLinkSums,
     FeatureSums,
     FeatureTargetSums,
+    FewCountsSteps,
     FineHistograms,
     FirstAndSecondMoment,
     FirstMoment,
@@ -581,6 +586,29 @@ def of_link(q, bins, y, base, trees, exposure=None):
     return np.concatenate([cell, [share, share * u / math.sqrt(3)], more])
 
 
+def in_cells(q, x, y):
+    low, high, cell = -np.ones(2), np.ones(2), 0
+    for axis in q.axes:
+        middle = (low[axis] + high[axis]) / 2
+        upper = np.clip(ext(x) @ q.coef[:, axis], -1, 1) >= middle
+        (low if upper else high)[axis] = middle
+        cell = 2 * cell + upper
+    return sum(unit(2 * i + cell % 2, q.size) * (parent == cell // 2) for i, parent in enumerate(q.parents))
+
+
+def apart(q, x):
+    """Return the number of the nearest centre and the difference from it."""
+    differences = std(x, q.centres.geometry) - q.centres.points
+    nearest = np.argmin(np.linalg.norm(differences, axis=1))
+    return nearest, differences[nearest]
+
+
+def of_clusters(q, x, y):
+    nearest, difference = apart(q, x)
+    step = short(difference, q.radius)
+    return np.concatenate([q.count_weight * q.radius * unit(nearest, 3), np.outer(unit(nearest, 3), step).ravel()])
+
+
 # ------------------------------------------------------------------ one line for each query
 
 
@@ -640,6 +668,7 @@ OPPOSED = 300 * np.hstack([COEF, -COEF, 0 * COEF])
 EDGES = np.array([0.3, 0.6, 1.2, 4.0])
 BLOCK_OF = np.array([0, 2])
 TREE_EDGES = np.stack([np.linspace(-255, 255, 511), np.append(np.linspace(0, 255, 256), [255.0] * 255)])
+CENTRES = Centres(np.array([[0.0, 0.0, 0.0], [3.0, 0.0, 0.5], [0.0, 0.0, -3.0]]) - G.scale * G.centre, G)
 SIZES, SPLITS = (4, 3, 5), np.array([[0, 1, 1, 1, 1], [1, 0, 1, 0, 0], [0, 0, 0, 1, 1]], dtype=bool)
 TREE = (np.array([0, 2, 2]), SPLITS)
 AUC = AUCSaddle(LinearScorer(D), 0.5)
@@ -775,6 +804,10 @@ CASES = [
         reached=(NEAR, 0.95),
         extra=OF_LENGTH,
     ),
+    Case(CellCounts(np.hstack([COEF, COEF[::-1]]), (0, 1, 0), np.array([3, 0, 2])), CLASSES, in_cells),
+    Case(ClusterDistances(CENTRES, EDGES), CLASSES, lambda q, x, y: place(np.linalg.norm(apart(q, x)[1]), q.edges)),
+    Case(ClusterSteps(CENTRES, 0.3), CLASSES, of_clusters),
+    Case(FewCountsSteps(CENTRES, 0.3), CLASSES, of_clusters),
     Case(HatSums(BLOCK_OF), CLASSES, lambda q, x, y: short(np.maximum(row(x)[q.columns], 0.0), 1.0)),
     Case(ScoreGradient(Logistic(), COEF, np.array([1.2, -0.3]), 0.5), CLASSES, calibration, reached=(NEAR, 0.9)),
     # Descents of confident scores are negative, or nearly 0: so two records come near c, and not 2c.
