@@ -334,7 +334,7 @@ OPTIONS = {  # by parameter: values that may put another kind of part into a mod
 # Values of these are numbers, texts and what other tests save, or are set by `inputs`.
 PLAIN = {"alpha", "class_balance", "classes", "clip_norm", "constraint", "data_norm", "feature_bounds", "hidden_layer_sizes"}
 PLAIN |= {"intercept_scaling", "l1_ratio", "positive_rate", "quantile", "radius", "random_state", "saddle", "schema", "solver"}
-PLAIN |= {"max_exposure", "privacy_unit", "target_bounds", "threshold", "verbose", "n_components", "scale"}
+PLAIN |= {"max_exposure", "privacy_unit", "target_bounds", "threshold", "verbose", "n_components", "n_clusters", "scale"}
 
 
 def options_of(kind):

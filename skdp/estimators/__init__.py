@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from skdp.estimators._constrained import DPConstrainedClassifier as DPConstrainedClassifier
     from skdp.estimators._constrained import DPConstrainedRegression as DPConstrainedRegression
     from skdp.estimators._group_dro import DPGroupDROClassifier as DPGroupDROClassifier
+    from skdp.estimators._kmeans import DPKMeans as DPKMeans
     from skdp.estimators._logistic import DPLogisticRegression as DPLogisticRegression
     from skdp.estimators._minimax import DPMinimax as DPMinimax
     from skdp.estimators._naive_bayes import DPMultinomialNB as DPMultinomialNB

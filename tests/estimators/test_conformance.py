@@ -272,7 +272,9 @@ def test_wrong_parameters_are_named_before_the_charge(name, parameter, tmp_path,
         assert not asked and not ledger.entries
 
 
-WEIGHTED = ("DPAdditiveClassifier", "DPAdditiveRegressor", "DPLinearRegression", "DPLinearSVC", "DPLogisticRegression")
+WEIGHTED = (
+    *("DPAdditiveClassifier", "DPAdditiveRegressor", "DPKMeans", "DPLinearRegression", "DPLinearSVC", "DPLogisticRegression"),
+)
 GROUPED = ("DPGroupDROClassifier",)
 REFUSED = ("warm_start", "max_iter", "tol", "C", "penalty", "n_jobs", "ledger", "accountant")
 
@@ -421,6 +423,7 @@ OPTIONS = {  # another value than the default of every parameter
     "scorer": "mlp",
     "quantile": 0.75,
     "n_components": 2,
+    "n_clusters": 2,
     "scale": False,
     "whiten": True,
 }

@@ -11,6 +11,7 @@ from skdp.estimators import (
     DPGradientBoostingClassifier,
     DPGradientBoostingRegressor,
     DPGroupDROClassifier,
+    DPKMeans,
     DPLinearRegression,
     DPLogisticRegression,
     DPMultinomialNB,
@@ -54,4 +55,6 @@ def fits():
     yield DPAdditiveClassifier(epsilon=20.0, feature_bounds=0.4, classes=[0, 1], knots="private"), X, classes
     yield DPAdditiveRegressor(epsilon=20.0, feature_bounds=0.4, target_bounds=(-1, 1), inference=True), X, numbers
     yield DPGradientBoostingClassifier(epsilon=20.0, feature_bounds=0.4, classes=[0, 1, 2]), X, np.digitize(score, [-0.1, 0.1])
+    for adjacency in ("replace_one", "zero_out"):
+        yield DPKMeans(3, epsilon=2.0, adjacency=adjacency, feature_bounds=0.4), X, classes
     yield DPGradientBoostingRegressor(epsilon=20.0, feature_bounds=0.4, target_bounds=(-1, 1)), X, numbers
