@@ -52,6 +52,7 @@ from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Gradient
 from skdp.solvers import SOLVERS, GradientDescent, Solver
 from skdp.solvers.adaptive import standardized_gd
+from skdp.solvers.statistics.clusters import ClusterDescent
 from skdp.solvers.statistics.naive_bayes import NaiveBayes
 from skdp.solvers.statistics.principal_components import PrincipalComponents
 
@@ -104,7 +105,7 @@ def leading_estimators():
 
 
 LEADING = list(leading_estimators())
-FREE = ("DPMultinomialNB", "DPPCA")  # which have one algorithm, and no parameter for it
+FREE = ("DPKMeans", "DPMultinomialNB", "DPPCA")  # which have one algorithm, and no parameter for it
 every = pytest.mark.parametrize(
     "estimator", [pytest.param(*p.values, id=p.id, marks=() if p in LEADING else pytest.mark.slow) for p in ESTIMATORS]
 )
@@ -147,7 +148,7 @@ def test_no_estimator_and_no_solver_is_left_out():
             {type(p.values[0]) for p in ESTIMATORS}
             | {*subclasses(BoostedModel), *subclasses(TabularModel), *(getattr(skdp, name) for name in FREE)},
         ),
-        (Solver, {type(p.values[0].solver) for p in ESTIMATORS} | {NaiveBayes, PrincipalComponents}),
+        (Solver, {type(p.values[0].solver) for p in ESTIMATORS} | {ClusterDescent, NaiveBayes, PrincipalComponents}),
     ):
         kinds = [kind for kind in subclasses(base) if kind.__module__.startswith(FAMILIES) and not inspect.isabstract(kind)]
         kinds = [kind for kind in kinds if base is Solver or kind._get_param_names()]  # bases and mixins have no parameters

@@ -1,6 +1,6 @@
 """Private k-means."""
 
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, cast
 
 import numpy as np
 from scipy import sparse
@@ -45,14 +45,14 @@ class KMeansTask(UnlabelledTask):
 
     def model(self, plan: Plan, result: SolverResult, facts: Facts) -> dict[str, Any]:
         found, problem, units = result.extra, plan.problem, self.units_of_columns(plan)
-        assert isinstance(found, Clusters) and isinstance(problem, UnlabelledProblem)
+        assert isinstance(found, Clusters)
         factor = 1.0 if self.max_sample_weight is None else float(self.max_sample_weight)
         return {
             "cluster_centers_": self.outer(plan, result.coef.T),
             "cluster_centers_std_": found.noise[:, None] * units,
             "cluster_counts_": factor * found.counts,
             "cluster_counts_std_": factor * found.counts_noise,
-            "signal_": Stages(problem.planned).signal,
+            "signal_": Stages(cast(UnlabelledProblem, problem.planned)).signal,
             "scale_": units if self.scale else np.ones(units.size),
         }
 

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from skdp._extra_facts import ExtraFacts
 from skdp._validation import check_integer
@@ -112,12 +111,17 @@ class Stages:
     @cached_property
     def shares(self) -> dict[str, float]:
         """Shares of the releases in the squared Gaussian-DP parameter, which add up to 1; cells get those of lost components."""
-        of_centre, of_lengths = (OF_CENTRE, OF_LENGTHS) if self.centred else (0.0, 0.0)
-        of_moments, of_distances = OF_MOMENTS * self.projected, OF_DISTANCES * self.measured
-        of_cells = OF_CENTRE + OF_LENGTHS + OF_MOMENTS + OF_CELLS - of_centre - of_lengths - of_moments
-        total = of_centre + of_lengths + of_moments + of_cells + of_distances + OF_STEPS
-        nominal = {"centre": of_centre, "lengths": of_lengths, "moments": of_moments, "cells": of_cells, "distances": of_distances}
-        return {name: share / total for name, share in {**nominal, "steps": OF_STEPS}.items()}
+        shares = {
+            "centre": OF_CENTRE * self.centred,
+            "lengths": OF_LENGTHS * self.centred,
+            "moments": OF_MOMENTS * self.projected,
+            "distances": OF_DISTANCES * self.measured,
+            "steps": OF_STEPS,
+        }
+        of_places = OF_CENTRE + OF_LENGTHS + OF_MOMENTS + OF_CELLS  # centre, lengths, moments and cells
+        shares["cells"] = of_places - shares["centre"] - shares["lengths"] - shares["moments"]
+        total = sum(shares.values())
+        return {name: share / total for name, share in shares.items()}
 
     @cached_property
     def n_levels(self) -> int:
@@ -341,7 +345,7 @@ def _cells(problem: UnlabelledProblem, stages: Stages, ask: Ask, space: Space) -
         low, high = np.repeat(low, 2, axis=0), np.repeat(high, 2, axis=0)
         high[::2, axis], low[1::2, axis] = middle, middle
         # 3. Cells with large counts go on, and the largest one if there is none; the others are leaves.
-        counts, cells = halves.ravel(), (2 * parents[:, None] + [0, 1]).ravel()
+        counts, cells = halves.ravel(), np.column_stack([2 * parents, 2 * parents + 1]).ravel()
         last = level == n_levels - 1
         going = np.zeros(counts.size, dtype=bool) if last else counts >= min(THRESHOLD * noise, counts.max())
         leaves.append((low[~going], high[~going], np.where(counts > noise, counts, 0.0)[~going]))
@@ -381,6 +385,8 @@ def _k_means(
     points: np.ndarray, n_clusters: int, rng: np.random.Generator, n_starts: int, weights: np.ndarray | None = None
 ) -> np.ndarray:
     """Return the centres that scikit-learn's k-means finds for public or released points."""
+    from sklearn.cluster import KMeans  # here, as it imports linear models, and the package is imported light
+
     seed = int(rng.integers(1 << 30))
     weights = None if weights is None else np.maximum(weights, 1e-9)
     return np.asarray(KMeans(n_clusters, n_init=n_starts, random_state=seed).fit(points, sample_weight=weights).cluster_centers_)
