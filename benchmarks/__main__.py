@@ -9,7 +9,7 @@ columns that are learned with public schemas, ``boosting`` compares boosted mode
 and memory, ``scale`` measures tables in partitions,
 ``classes`` measures probabilities of several classes, ``counts`` compares links of regressors on counts and amounts,
 ``components`` measures principal components,
-``text`` compares naive Bayes with logistic regression on sparse rows,
+``text`` compares naive Bayes with logistic regression on sparse rows, ``clusters`` private k-means with other libraries,
 ``search`` compares private searches with the untuned default and the best candidate, ``metrics`` measures the intervals of
 private evaluations,
 ``audit`` attacks the guarantee, and each of ``PAPERS`` repeats the experiment of a paper.
@@ -26,6 +26,7 @@ from benchmarks import (
     bands,
     boosting,
     classes,
+    clusters,
     components,
     constants,
     counts,
@@ -94,6 +95,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_counts,
         add_classes,
         add_text,
+        add_clusters,
         add_components,
         add_search,
         add_metrics,
@@ -239,6 +241,16 @@ def add_components(commands: Any) -> None:
     command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
     command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
     command.set_defaults(action=lambda given: components.compare(given.tables, given.repeats, given.out))
+
+
+def add_clusters(commands: Any) -> None:
+    """Command that measures private k-means."""
+    command = commands.add_parser("clusters", help="k-means, beside diffprivlib and scikit-learn; writes clusters.json and .md")
+    command.add_argument("--cases", type=names(clusters.CASES), default="all", help="default: all")
+    command.add_argument("--frames", type=names(FRAMES), default="adult,bank", help="default: %(default)s")
+    command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=lambda given: clusters.compare(given.cases, given.frames, given.repeats, given.out))
 
 
 def add_search(commands: Any) -> None:

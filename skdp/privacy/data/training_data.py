@@ -800,7 +800,8 @@ class TrainingData(PrivateData):
         """Turn raw predictions of unclipped rows into those of clipped rows with intercept, in place."""
         scales = self._scales[part, None]
         raw *= scales
-        np.copyto(raw, 0.0, where=scales == 0)  # not NaN from 0 times a product that overflowed
+        if not scales.all():
+            np.copyto(raw, 0.0, where=scales == 0)  # not NaN from 0 times a product that overflowed
         if self._intercept_scaling:
             raw += self._intercept_scaling * coef[self.n_features]
         return raw

@@ -1,10 +1,11 @@
 """Count records in the cells of a binary tree that halves a box, level by level."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from skdp.privacy.data.training_data import Records, TrainingData
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries._base import CountQuery
 
 __all__ = ["CellCounts"]
@@ -16,21 +17,26 @@ class CellCounts(CountQuery):
 
     A record has one coordinate per axis of a box, its raw predictions, which are clipped to [-1, 1]. Each level of the tree
     halves all cells across one axis. The number of a cell has one bit per level, the first one at the front: whether it is the
-    upper half.
+    upper half. Records are counted in the cells of the last level once, and releases of all levels add these counts up.
 
     Parameters
     ----------
     coef : ndarray of shape (n_coordinates, n_axes)
         Coefficients of the coordinates, from earlier releases and public facts.
     axes : tuple of int
-        The axis across which each level halves the cells, up to the level that is counted.
+        The axis across which each level halves the cells, for all levels.
+    level : int
+        Number of the level, from 0, on which the halves are counted.
     parents : ndarray of int of shape (n_parents,)
-        Numbers of the cells of the level before whose halves are counted; earlier releases decide which.
+        Numbers of the cells of the level before whose halves are counted, each once; earlier releases decide which.
     """
 
     coef: np.ndarray
     axes: tuple[int, ...]
+    level: int
     parents: np.ndarray
+
+    shares_partial: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
@@ -42,22 +48,23 @@ class CellCounts(CountQuery):
 
         Proof. The tree, and which cells are counted, are the same for both tables. The coordinates of a record, and with them
         its cell, depend on this record and on earlier releases only, also as computed. So shared records cancel. A record is in
-        one cell of the level: it adds 1 to one count, or to none if its cell is not counted, as a null record does. Replacing a
-        record lowers one count by 1 and raises another by 1 at most.
+        one cell of the level: it adds 1 to one count, or to none if its cell is not counted, as a null record does; `finish`
+        takes each cell once. Replacing a record lowers one count by 1 and raises another by 1 at most.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
+    def summed(self) -> tuple[np.ndarray, ...]:
+        """Return coefficients and axes, on which the cells of the last level depend."""
+        return self.coef, np.array(self.axes)
+
     def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised counts of all cells of the last level."""
+        return rows.counts_at(self.coef, lambda raw, records: cells_of(raw, self.axes), 1 << len(self.axes))
+
+    def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the un-noised counts of the lower and the upper half of each cell, cell by cell."""
-        # The place of each half in the answer; those that are not counted go behind its end.
-        places = np.full((1 << (len(self.axes) - 1), 2), self.size)
-        places[self.parents] = np.arange(self.size).reshape(-1, 2)
-        table = places.ravel()
-
-        def place(raw: np.ndarray, records: Records) -> np.ndarray:
-            return table[cells_of(raw, self.axes)]
-
-        return rows.counts_at(self.coef, place, self.size + 1)[: self.size]
+        halves = total.reshape(1 << self.level, 2, -1).sum(axis=2)
+        return halves[np.unique(self.parents)].ravel()
 
 
 def cells_of(coordinates: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:

@@ -43,7 +43,7 @@ BOX = 2.0
 # number of levels.
 THRESHOLD, FEWEST_LEVELS, MOST_LEVELS = 2.0, 4, 14
 # Public points that are drawn in the cells, and starts of scikit-learn's k-means on these and on released centres. Choices.
-N_POINTS, N_STARTS, N_STARTS_OF_CENTRES = 3000, 4, 20
+N_POINTS, N_STARTS, N_STARTS_OF_CENTRES = 3000, 4, 8
 MOST_UNSEEN = 1 / 30  # noise of a count of distances, over n, above which they are not released: the radius then is UNSEEN
 UNSEEN = 1 / 3
 LEAST_RADIUS = 1e-3  # of the differences, over that of the rows; a choice that bounds rounding
@@ -161,7 +161,7 @@ class Stages:
 
     @property
     def _counts(self) -> CellCounts:
-        return CellCounts(np.zeros((1, 1)), (0,), np.zeros(1, dtype=np.intp))
+        return CellCounts(np.zeros((1, 1)), (0,), 0, np.zeros(1, dtype=np.intp))
 
     def _number(self, steps: dict[float, int]) -> int:
         return next(number for least, number in steps.items() if self.signal >= least)
@@ -325,18 +325,15 @@ def _space(problem: UnlabelledProblem, stages: Stages, ask: Ask, rng: np.random.
 
 def _cells(problem: UnlabelledProblem, stages: Stages, ask: Ask, space: Space) -> Cells:
     """Count the records of the cells of a tree, level by level, and halve those with large counts."""
-    n_levels, widths = stages.n_levels, space.box.copy()
+    n_levels = stages.n_levels
     coef = space.axes / space.box
     coef = space.geometry.to_rows(np.vstack([coef, -space.origin @ coef]))
-    axes: tuple[int, ...] = ()
+    axes = _longest_sides(space.box, n_levels)
     low, high = -space.box[None], space.box[None]
     parents, counts, leaves = np.zeros(1, dtype=np.intp), np.array([float(problem.n_samples)]), []
-    for level in range(n_levels):
-        # 1. All cells of a level have the same sides, of which the longest is halved.
-        axis = int(np.argmax(widths))
-        widths[axis] /= 2
-        axes = (*axes, axis)
-        query = CellCounts(coef, axes, parents)
+    for level, axis in enumerate(axes):
+        # 1. Both halves of each cell, across the longest side, which is that of all cells of the level.
+        query = CellCounts(coef, axes, level, parents)
         halves = ask(query).reshape(-1, 2)
         noise = problem.n_samples * mean_noise(problem, query, stages.shares["cells"] / n_levels)
         # 2. The counts of both halves add up to that of the cell, whose noise is that of one of them but for the public first.
@@ -351,6 +348,15 @@ def _cells(problem: UnlabelledProblem, stages: Stages, ask: Ask, space: Space) -
         leaves.append((low[~going], high[~going], np.where(counts > noise, counts, 0.0)[~going]))
         low, high, counts, parents = low[going], high[going], counts[going], cells[going]
     return Cells(*(np.concatenate(part) for part in zip(*leaves, strict=True)))
+
+
+def _longest_sides(box: np.ndarray, n_levels: int) -> tuple[int, ...]:
+    """Return the longest side of the cells of each level, which the next one halves."""
+    widths, axes = box.copy(), []
+    for _ in range(n_levels):
+        axes.append(int(np.argmax(widths)))
+        widths[axes[-1]] /= 2
+    return tuple(axes)
 
 
 def _radius(problem: UnlabelledProblem, stages: Stages, ask: Ask, centres: Centres) -> float:

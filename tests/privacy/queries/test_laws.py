@@ -588,7 +588,7 @@ def of_link(q, bins, y, base, trees, exposure=None):
 
 def in_cells(q, x, y):
     low, high, cell = -np.ones(2), np.ones(2), 0
-    for axis in q.axes:
+    for axis in q.axes[: q.level + 1]:
         middle = (low[axis] + high[axis]) / 2
         upper = np.clip(ext(x) @ q.coef[:, axis], -1, 1) >= middle
         (low if upper else high)[axis] = middle
@@ -804,7 +804,7 @@ CASES = [
         reached=(NEAR, 0.95),
         extra=OF_LENGTH,
     ),
-    Case(CellCounts(np.hstack([COEF, COEF[::-1]]), (0, 1, 0), np.array([3, 0, 2])), CLASSES, in_cells),
+    Case(CellCounts(np.hstack([COEF, COEF[::-1]]), (0, 1, 0, 1), 2, np.array([0, 2, 3])), CLASSES, in_cells),
     Case(ClusterDistances(CENTRES, EDGES), CLASSES, lambda q, x, y: place(np.linalg.norm(apart(q, x)[1]), q.edges)),
     Case(ClusterSteps(CENTRES, 0.3), CLASSES, of_clusters),
     Case(FewCountsSteps(CENTRES, 0.3), CLASSES, of_clusters),
