@@ -56,5 +56,4 @@ AWAITED = {
     "tools.sum",
     "tools.nansum",
     "tools.count_nonzero",
-    "models.KMeans",
 }
