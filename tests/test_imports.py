@@ -48,7 +48,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_progress": set(),
     "_version": set(),
     "_scikit_learn": set(),
-    "inspection": {"_label_types", "_plots", "_scikit_learn"},
+    "inspection": {"_label_types", "_plots", "_scikit_learn", "_validation"},
     "pipeline": {
         *("estimators", "_data_validation", "_persons", "_scikit_learn", "_table_types", "_validation"),
     },

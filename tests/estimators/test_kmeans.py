@@ -178,3 +178,9 @@ def test_shares_add_up_and_stages_follow_from_the_signal():
         stages = Stages(problem)
         assert sum(stages.shares.values()) == pytest.approx(1) and 4 <= stages.n_levels <= clusters.MOST_LEVELS
         assert len(stages.steps) == 1 + (stages.signal > clusters.TWO_STAGES)
+
+
+def test_equal_centres_neither_warn_nor_make_a_number_that_is_not_finite():
+    """Steps may move several centres to the same corner."""
+    for points, counts in ((np.ones((6, 2)), np.zeros(6)), (np.repeat(np.eye(3), 2, axis=0), np.arange(6.0))):
+        assert np.isfinite(clusters._k_means(points, 3, np.random.default_rng(0), 2, counts)).all()

@@ -1,11 +1,13 @@
 """Find clusters: centres from a noisy tree of cells, moved by noisy steps relative to them."""
 
 import math
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from skdp._extra_facts import ExtraFacts
 from skdp._validation import check_integer
@@ -393,6 +395,8 @@ def _k_means(
     """Return the centres that scikit-learn's k-means finds for public or released points."""
     from sklearn.cluster import KMeans  # here, as it imports linear models, and the package is imported light
 
-    seed = int(rng.integers(1 << 30))
     weights = None if weights is None else np.maximum(weights, 1e-9)
-    return np.asarray(KMeans(n_clusters, n_init=n_starts, random_state=seed).fit(points, sample_weight=weights).cluster_centers_)
+    model = KMeans(n_clusters, n_init=n_starts, random_state=int(rng.integers(1 << 30)))
+    with warnings.catch_warnings():  # that released points are equal is seen in the centres
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return np.asarray(model.fit(points, sample_weight=weights).cluster_centers_)
