@@ -26,9 +26,9 @@ from skdp.privacy.schedule import Schedule
 from skdp.solvers._base import Ask, SolverResult
 from skdp.solvers._standardization import james_stein, mean_noise
 from skdp.solvers._unlabelled import UnlabelledProblem, UnlabelledSolver
-from skdp.solvers.adaptive._shrinkage import deconvolved, half_edge, noisy_quantile
+from skdp.solvers.adaptive._shrinkage import deconvolved, noisy_quantile
 from skdp.solvers.adaptive._whitening import ranges, releases
-from skdp.solvers.statistics.principal_components import ABOVE, LARGEST_RADIUS, MOST_FEATURES, ReleasedComponents
+from skdp.solvers.statistics.principal_components import ABOVE, LARGEST_RADIUS, MOST_FEATURES, Spectrum
 
 # Constants were set on six generated mixtures of 1000 and 10 000 records with 2, 10 and 50 features (the first six development
 # cases of `python -m benchmarks clusters`), by the geometric mean of the inertia over that of scikit-learn at epsilon .1 to 3.
@@ -315,14 +315,11 @@ def _space(problem: UnlabelledProblem, stages: Stages, ask: Ask, rng: np.random.
         return Space(problem, centre, radius, np.zeros(d), axes, np.full(axes.shape[1], side / radius))
     moments = FirstAndSecondMoment(problem.geometry(centre, radius))
     noise = mean_noise(problem, moments, shares["moments"])
-    released = ReleasedComponents(*moments.parts(ask(moments) / n), noise, n)
-    values, vectors = np.linalg.eigh(released.second - np.outer(released.mean, released.mean))
-    half = half_edge(noise, d)
-    number = max(min(2, d), min(k, MOST_AXES))
-    number = min(number, max(1, int((values > ABOVE * half).sum())))
-    variances = deconvolved(values, half, 0.02)[::-1][:number]
+    spectrum = Spectrum(*moments.parts(ask(moments) / n), noise, n)
+    number = max(1, min(k, MOST_AXES, int((spectrum.values > ABOVE * spectrum.half).sum())))
+    variances = deconvolved(spectrum.values, spectrum.half, 0.02)[:number]
     box = np.minimum(BOX * np.sqrt(np.maximum(variances, 0.02 / d)), 1.0)
-    return Space(problem, centre, radius, released.mean, vectors[:, ::-1][:, :number], box)
+    return Space(problem, centre, radius, spectrum.mean, spectrum.vectors[:number].T, box)
 
 
 def _cells(problem: UnlabelledProblem, stages: Stages, ask: Ask, space: Space) -> Cells:
