@@ -10,6 +10,7 @@ and memory, ``scale`` measures tables in partitions,
 ``classes`` measures probabilities of several classes, ``counts`` compares links of regressors on counts and amounts,
 ``components`` measures principal components,
 ``text`` compares naive Bayes with logistic regression on sparse rows, ``clusters`` private k-means with other libraries,
+``text`` compares naive Bayes with logistic regression on sparse rows, ``statistics`` compares `skdp.stats` with diffprivlib,
 ``search`` compares private searches with the untuned default and the best candidate, ``metrics`` measures the intervals of
 private evaluations,
 ``audit`` attacks the guarantee, and each of ``PAPERS`` repeats the experiment of a paper.
@@ -41,6 +42,7 @@ from benchmarks import (
     resources,
     scale,
     search,
+    statistics,
     text,
 )
 from benchmarks.frames import FRAMES
@@ -97,6 +99,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_text,
         add_clusters,
         add_components,
+        add_statistics,
         add_search,
         add_metrics,
     )
@@ -450,6 +453,27 @@ def start_counts(given: argparse.Namespace) -> None:
         counts.compare(["Poisson 50"], ["linear"], 1, given.jobs, given.out)
     else:
         counts.compare([*counts.TABLES], given.models, given.repeats, given.jobs, given.out)
+
+
+def add_statistics(commands: Any) -> None:
+    """Command that compares statistics, and measures what their intervals cover."""
+    command = commands.add_parser("statistics", help="statistics beside diffprivlib's; writes statistics.json and .md")
+    command.add_argument(
+        "--tables", type=names(statistics.TABLES), default=[*statistics.TABLES], help="with commas; default: all"
+    )
+    command.add_argument("--repeats", type=int, default=10, help="seeds per cell; default: %(default)s")
+    command.add_argument("--coverage", type=int, default=400, help="tables per cell of the coverage; default: %(default)s")
+    command.add_argument("--quick", action="store_true", help="seconds: one table, few cells")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=start_statistics)
+
+
+def start_statistics(given: argparse.Namespace) -> None:
+    """Compare statistics."""
+    if given.quick:
+        statistics.measure(["mammography"], 1, 2, given.out, quick=True)
+    else:
+        statistics.measure(given.tables, given.repeats, given.coverage, given.out)
 
 
 def add_classes(commands: Any) -> None:
