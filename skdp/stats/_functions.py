@@ -1,7 +1,9 @@
 """Release statistics of a table as functions in NumPy's manner."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar
 
 from skdp._docstrings import fill_docstring
 from skdp.stats import _numbers, _quantiles
@@ -25,7 +27,23 @@ BOUNDS = (
     "is cut off that shows in the noise"
 )
 ERRORS = "For what cannot be read, and parameters that are not valid, before anything is charged. Messages quote no data"
-filled = fill_docstring(taken=TAKEN, x=X, bounds=BOUNDS, errors=ERRORS)
+OPTIONS = {"epsilon", "column", "adjacency", "confidence", "persons", "sample_weight", "max_sample_weight", "random_state"}
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def filled(function: Function) -> Function:
+    """Fill the docstring, and let the function name itself where a keyword is unknown or epsilon is missing."""
+    known = OPTIONS.union(signature(function).parameters)
+
+    @wraps(function)
+    def checked(*arguments: Any, **given: Any) -> Any:
+        if unknown := given.keys() - known:
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {min(unknown)!r}")
+        if "epsilon" not in given:
+            raise TypeError(f"{function.__name__}() missing 1 required keyword-only argument: 'epsilon'")
+        return function(*arguments, **given)
+
+    return fill_docstring(taken=TAKEN, x=X, bounds=BOUNDS, errors=ERRORS)(checked)  # type: ignore[return-value]
 
 
 @filled

@@ -116,12 +116,21 @@ def test_errors_come_before_the_charge(call, wrong):
     assert not len(ledger.entries)
 
 
-@every_function
-def test_each_call_is_charged_once(call):
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_call_is_charged_once(name):
     ledger = skdp.PrivacyLedger(epsilon=10.0, delta=1e-5)
     with ledger:
-        found = call(FRAME)
+        found = FUNCTIONS[name](FRAME)
     assert len(ledger.entries) == 1 and found.privacy_spent.epsilon <= 2.0
+    assert found.privacy_report.guarantee.endswith(f"of the records, for one call of {name}")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("given", [{"epsilom": 1.0}, {"epsilon": 1.0, "kind": "category"}, {}], ids=str)
+def test_errors_about_keywords_name_the_function(name, given):
+    more = {"crosstab": {"index": "a", "columns": "b", "categories": {}}, "quantile": {"q": 0.5}}.get(name, {})
+    with pytest.raises(TypeError, match=rf"^{name}\(\) (got an unexpected keyword argument|missing .*epsilon)"):
+        getattr(stats, name)(np.ones(5), **more, **given)
 
 
 OTHER = FRAME.assign(age=np.r_[1e300, np.inf, np.zeros(N - 2)], size=np.r_[-1e300, np.full(N - 1, np.nan)])
