@@ -19,12 +19,16 @@ from skdp.privacy.data.scored_records import ScoredRecords
 from skdp.privacy.queries import ErrorSums, MomentSums, SumQuery, TargetHistogram
 
 # The release that finds the bound of the errors, or the range of the targets, counts them in ranges from 2**-32 to 2**32, each
-# sqrt(2) times as wide as the one below. Its share of the squared budget, from the design's simulations. A range counts as
-# occupied if its noisy count is above 4 standard deviations: in one of 250 releases, noise alone makes a range look so. The bound
-# is the upper end of the last such range, times sqrt(2) where 4 standard deviations are at most FINE of the records, and times 2
+# sqrt(2) times as wide as the one below. Its share of the squared budget, from the design's simulations. The bound is the upper
+# end of the last occupied range, times sqrt(2) where OCCUPIED standard deviations are at most FINE of the records, and times 2
 # otherwise. Above COARSE, the bound is refused: it could leave out so large a share of the errors.
 EDGES = 2.0 ** (np.arange(-64, 65) / 2)
 SHARE, OCCUPIED, FINE, COARSE = 0.15, 4.0, 0.02, 0.1
+# A range is occupied if its noisy count is above OCCUPIED standard deviations, and above ALONE, or above AROUND with two on each
+# side of it. In 400 000 draws, noise alone made ranges apart from the others look so in .6 of 10 000 (without ALONE and
+# AROUND in 39). Of 16 kinds of errors, with which these were chosen, it changes at most 2 % of the bounds, if there is no single
+# range far above the others with 4 to 6 standard deviations in it; then looked at once on bike, california and bank: at most 6 %.
+ALONE, AROUND = 5.0, 9.0
 
 
 def kind_of_errors(metrics: Sequence[ErrorMetric], error_bound: Any, target_bounds: Any) -> "OfErrors":
@@ -250,7 +254,8 @@ class DevianceMoments(OfErrors):
 
 def _occupied(counts: np.ndarray, noise: float, n_samples: int) -> tuple[np.ndarray, int]:
     """Return the ranges whose noisy counts are above the noise, and how many more belong to the bound on each side."""
-    occupied = np.flatnonzero(counts > OCCUPIED * noise)
+    around = np.convolve(counts, np.ones(5), "same")
+    occupied = np.flatnonzero((counts > OCCUPIED * noise) & ((counts > ALONE * noise) | (around > AROUND * noise)))
     notches = 1 if OCCUPIED * noise / n_samples <= FINE else 2
     return occupied if occupied.size else np.array([np.argmax(counts)]), notches
 
