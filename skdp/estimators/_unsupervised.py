@@ -53,15 +53,17 @@ class UnlabelledTask(Task):
         facts = super()._row_facts(n_samples, n_features)
         bounds = check_feature_bounds(self.public_rows()[0], n_features)
         if bounds is None:
-            middle, widths, reach = np.zeros(n_features), np.ones(n_features), facts["data_norm"]
+            middle, widths, reach, box = np.zeros(n_features), np.ones(n_features), facts["data_norm"], np.empty(0)
         else:
             scaling = self.scaling(n_features, None)
             assert scaling is not None
             low, high = (end / scaling.unit for end in (scaling.low - scaling.shift, scaling.high - scaling.shift))
             middle, halves = (low + high) / 2, (high - low) / 2
             widths = halves if self.scale else np.ones(n_features)
-            reach = float(np.linalg.norm(halves / widths))
-        return {**facts, "middle": tuple(middle.tolist()), "widths": tuple(widths.tolist()), "reach": float(reach)}
+            box = halves / widths
+            reach = float(np.linalg.norm(box))
+        arrays = {"middle": middle, "widths": widths, "box": box}
+        return {**facts, **{name: tuple(value.tolist()) for name, value in arrays.items()}, "reach": float(reach)}
 
     def supported(self, plan: Plan, result: SolverResult, facts: Facts) -> tuple[SolverResult, dict[str, Any]]:
         return result, {}

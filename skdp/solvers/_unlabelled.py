@@ -26,11 +26,14 @@ class UnlabelledProblem(Problem):
         Unit of each feature: half the width of its bounds, or 1.
     reach : float, default=1.0
         Bound on the length of z.
+    box : tuple of float, default=()
+        Bound on each coordinate of z; none if it is empty.
     """
 
     middle: tuple[float, ...] = ()
     widths: tuple[float, ...] = ()
     reach: float = 1.0
+    box: tuple[float, ...] = ()
 
     @property
     def offers(self) -> frozenset[str]:
@@ -46,6 +49,22 @@ class UnlabelledProblem(Problem):
     def public_geometry(self) -> Standardization:
         """The map of rows to z over ``reach``, so that no row within the bounds is longer than 1."""
         return self.geometry(np.zeros(self.n_features), self.reach)
+
+    def boxed(self, point: np.ndarray) -> np.ndarray:
+        """Return the point of the box that is nearest to a point.
+
+        Parameters
+        ----------
+        point : ndarray of shape (n_features,)
+            In the coordinates of z.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            Where a mean of rows can be.
+        """
+        ends = np.asarray(self.box)
+        return np.clip(point, -ends, ends) if self.box else point
 
     def geometry(self, centre: np.ndarray, radius: float) -> Standardization:
         """Return the map of rows to ``(z - centre) / radius``.

@@ -175,7 +175,7 @@ class PrincipalComponents(UnlabelledSolver):
         mean = ask(query) / problem.n_samples
         noise = mean_noise(problem, query, share)
         length = float(np.linalg.norm(mean))
-        return np.asarray(problem.reach * mean * james_stein(mean.size, noise**2, length**2) / max(length, 1.0))
+        return problem.boxed(problem.reach * mean * james_stein(mean.size, noise**2, length**2) / max(length, 1.0))
 
     def _radius(self, problem: UnlabelledProblem, ask: Ask, centre: np.ndarray) -> tuple[float, float]:
         """Ask for the lengths of the rows around their centre; return the radius, and the share of rows that are longer."""
