@@ -133,7 +133,8 @@ class PrincipalComponents(UnlabelledSolver):
         radius, longer = self._radius(problem, ask, centre)
         moments = FirstAndSecondMoment(problem.geometry(centre, radius))
         first, second = moments.parts(ask(moments) / problem.n_samples)
-        spectrum = Spectrum(first, second, mean_noise(problem, moments, of_moments), problem.n_samples)
+        ends = [(problem.boxed(np.full(centre.size, far)) - centre) / radius for far in (-np.inf, np.inf)]
+        spectrum = Spectrum(first, second, mean_noise(problem, moments, of_moments), problem.n_samples, np.array(ends))
         fourths = FourthMoments(moments.geometry, spectrum.vectors[: self._n_spreads(problem)])
         noise = mean_noise(problem, fourths, of_spread)
         limits = spectrum.limits(fourths.size, noise)
@@ -220,17 +221,21 @@ class Spectrum:
         Standard deviation of the noise of a coordinate of its half-vector.
     n_samples : float
         Number of records.
+    ends : ndarray of shape (2, n_features)
+        Least and largest mean of rows that are within their bounds.
     """
 
     first: np.ndarray
     second: np.ndarray
     noise: float
     n_samples: float
+    ends: np.ndarray
 
     @cached_property
     def mean(self) -> np.ndarray:
-        """The mean, shrunk, that is taken off the rows."""
-        return self.first * james_stein(self.first.size, self.of_mean, float(self.first @ self.first))
+        """The mean, shrunk and within the bounds, that is taken off the rows."""
+        shrunk = self.first * james_stein(self.first.size, self.of_mean, float(self.first @ self.first))
+        return np.clip(shrunk, *self.ends)
 
     @property
     def of_mean(self) -> float:
