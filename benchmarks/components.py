@@ -3,7 +3,7 @@
 import importlib.util
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -24,20 +24,19 @@ from skdp.privacy.budget import ADJACENCIES
 __all__ = ["TABLES", "compare"]
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
-FEW = 3  # fits per cell of tables of so many features that one takes seconds, and of diffprivlib
-MANY = 300  # features from which on there are few fits
-THEIR_CELLS, THEIR_FEATURES = 400_000, 30  # of the largest table of diffprivlib, which needs more than a minute for others
+FEW, MANY = 3, 30  # fits of diffprivlib per cell, from so many features on
+THEIR_FEATURES = 60  # up to which diffprivlib needs less than a minute for a fit
 SIZES = ((50_000, 20), (300_000, 20), (50_000, 100))  # records and features of the tables that are timed
 ABOUT = """\
 # Principal components
 
-Variance that k private components catch over that of the best k, on the records of the fit, in units of public bounds that were
-written down before looking. Medians of {repeats} fits, of {few} from {many} features on; delta = 1 / n**2. diffprivlib's PCA
-has pure epsilon, and {few} fits where one takes less than a minute; the better of `centered=True` and `centered=False` in each
-cell is shown. "found" is the mean number of components above the noise; an exclamation mark tells that the fit warned before the
-charge. Tables with a star set no constant. "schema" and "learned" have all columns of the table, numbers and categories, prepared
-by a public schema, or by one that is learned within the budget; the best components are those of the same features.
-`python -m benchmarks components` writes this page.
+Variance that k private components catch over that of the best k, on the records of the fit, in units of public bounds that
+were written down before looking. Medians of {repeats} fits; delta = 1 / n**2. diffprivlib's PCA has pure epsilon; it was run with
+up to {most} features, {few} times from {many} on, and the better of `centered=True` and `centered=False` in each cell is shown.
+"found" is the mean number of components above the noise; an exclamation mark means that the fit warned before the charge. Tables
+with a star set no constant; numbers in their names are those of records, drawn at random. "schema" and "learned" have all columns
+of the table, numbers and categories, prepared by a public schema, or by one that is learned within the budget; the best components
+are those of the same features. `python -m benchmarks components` writes this page.
 """
 
 Bounds = dict[str, tuple[float, float]]
@@ -75,7 +74,20 @@ def of_arrays(name: str, bounds: Any) -> tuple[np.ndarray, np.ndarray]:
     return (X, np.broadcast_to(pairs, (X.shape[1], 2))) if pairs.ndim == 1 else (X[:, : len(pairs)], pairs)
 
 
-#: X and bounds of each table, and the numbers of components that are judged; a star tells that it set no constant.
+def part(read: Callable[[], tuple[np.ndarray, np.ndarray]], n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return some records of a table, drawn at random, and its bounds."""
+    X, bounds = read()
+    return X[np.random.default_rng(0).permutation(len(X))[:n]], bounds
+
+
+def mixture() -> tuple[np.ndarray, np.ndarray]:
+    """Return 300 000 records with heavy tails in 20 features, and their bounds."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(4, size=(300_000, 20)) * np.geomspace(1, 0.1, 20) @ np.linalg.qr(rng.normal(size=(20, 20)))[0].T
+    return X, np.full((20, 2), [-10.0, 10.0])
+
+
+#: X and bounds of each table, and the numbers of components that are judged; a star means that it set no constant.
 TABLES: dict[str, tuple[Callable[[], tuple[np.ndarray, np.ndarray]], tuple[int, ...]]] = {
     "adult": (partial(of_frame, "adult.csv.gz", ADULT), (1, 3)),
     "bank": (partial(of_frame, "bank_full.csv.gz", BANK), (1, 3)),
@@ -88,30 +100,37 @@ TABLES: dict[str, tuple[Callable[[], tuple[np.ndarray, np.ndarray]], tuple[int, 
     "bike *": (partial(of_frame, "bike_sharing_hour.csv.gz", BIKE), (2, 4)),
     "ijcnn1 *": (partial(of_arrays, "ijcnn1", (-1, 1)), (2, 5)),
     "a9a *": (partial(of_arrays, "a9a", (0, 1)), (2, 5)),
+    "bike 300 *": (partial(part, partial(of_frame, "bike_sharing_hour.csv.gz", BIKE), 300), (2, 4)),
+    "bike 1000 *": (partial(part, partial(of_frame, "bike_sharing_hour.csv.gz", BIKE), 1000), (2, 4)),
+    "ijcnn1 3000 *": (partial(part, partial(of_arrays, "ijcnn1", (-1, 1)), 3000), (2, 5)),
+    "heavy tails *": (mixture, (2, 5)),
 }
 FRAMES = ("adult", "bank", "covertype", "bike")
 MIXED = {f"{name} {how} *": (name, how) for name in FRAMES for how in ("schema", "learned")}
 
 
-def caught(rows: np.ndarray, components: np.ndarray) -> float:
-    """Return the variance along components over that along the best ones of as many."""
-    products = np.cov(rows, rowvar=False)
-    best = np.linalg.eigvalsh(products)[::-1][: len(components)].sum()
-    return float(np.trace(components @ products @ components.T) / best)
+class Judge:
+    """The share of the variance of rows that components catch; the best ones of as many catch 1."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.products = np.cov(rows, rowvar=False)
+        self.values = np.linalg.eigvalsh(self.products)[::-1]
+
+    def __call__(self, components: np.ndarray) -> float:
+        return float(np.trace(components @ self.products @ components.T) / self.values[: len(components)].sum())
 
 
-def ours(table: Any, rows: np.ndarray | None, k: int | None, given: dict[str, Any], seed: int) -> tuple[float, int, bool]:
-    """Return the share of the variance, the number of components above the noise, and whether the fit warned early."""
-    with noise_of(seed), warnings.catch_warnings(record=True) as told:
+def ours(table: Any, judge: Judge | None, numbers: Sequence[int], given: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Return the shares of the variance, the number of components above the noise, and whether the fit warned early."""
+    with noise_of(seed), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        model = DPPCA(k, random_state=seed, **given).fit(table)
-    if rows is None:
-        rows = np.asarray(prepared(model.schema_, table), dtype=float)
-    warned = any("plan(n_samples" in str(warning.message) for warning in told)
-    return caught(rows, model.components_), model.n_above_noise_, warned
+        model = DPPCA(max(numbers), random_state=seed, **given).fit(table)
+    judge = judge or Judge(np.asarray(prepared(model.schema_, table), dtype=float))
+    warned = any("plan(n_samples" in str(warning.message) for warning in said)
+    return {"caught": [judge(model.components_[:k]) for k in numbers], "found": model.n_above_noise_, "warned": warned}
 
 
-def theirs(rows: np.ndarray, k: int, epsilon: float, centered: bool, seed: int) -> float:
+def theirs(rows: np.ndarray, judge: Judge, k: int, epsilon: float, centered: bool, seed: int) -> float:
     """Return the share of the variance that diffprivlib's components catch."""
     from diffprivlib.models import PCA as Theirs
 
@@ -120,52 +139,45 @@ def theirs(rows: np.ndarray, k: int, epsilon: float, centered: bool, seed: int) 
         warnings.simplefilter("ignore")
         bounds = (-np.ones(d), np.ones(d))
         model = Theirs(k, epsilon=epsilon, bounds=bounds, data_norm=d**0.5, centered=centered, random_state=seed).fit(rows)
-    return caught(rows, model.components_)
+    return judge(model.components_)
 
 
 def cells(name: str, repeats: int) -> Iterator[dict[str, Any]]:
     """Yield what is measured on a table."""
+    rows = judge = None
     if name in MIXED:
         frame, how = MIXED[name]
-        loaded = load_frame(frame)
-        table, rows, numbers = loaded.table.X_train, None, (2, 5)
+        loaded, numbers = load_frame(frame), (2, 5)
+        table = loaded.table.X_train
         given: dict[str, Any] = {"schema": "learn" if how == "learned" else loaded.schema}
-        shape = table.shape
     else:
         read, numbers = TABLES[name]
         table, bounds = read()
-        given, shape = {"feature_bounds": bounds}, table.shape
+        given = {"feature_bounds": bounds}
         rows = (np.clip(table, *bounds.T) - bounds.mean(axis=1)) * 2 / (bounds[:, 1] - bounds[:, 0])
-    repeats = min(repeats, FEW) if shape[1] >= MANY else repeats
+        judge = Judge(rows)
+    facts = {"table": name, "shape": table.shape}
+    for adjacency in ADJACENCIES:
+        made = [
+            [ours(table, judge, numbers, {**given, "epsilon": epsilon, "adjacency": adjacency}, seed) for seed in range(repeats)]
+            for epsilon in EPSILONS
+        ]
+        noticed = {
+            "found": [round(float(np.mean([fit["found"] for fit in fits])), 1) for fits in made],
+            "warned": [fits[0]["warned"] for fits in made],
+        }
+        for place, k in enumerate(numbers):
+            shares = [median(fit["caught"][place] for fit in fits) for fits in made]
+            yield {**facts, "k": k, "method": adjacency, "caught": shares, **noticed}
+    if rows is None or judge is None or rows.shape[1] > THEIR_FEATURES or not importlib.util.find_spec("diffprivlib"):
+        return
+    repeats = repeats if rows.shape[1] < MANY else min(FEW, repeats)
     for k in numbers:
-        for adjacency in ADJACENCIES:
-            made = [
-                [ours(table, rows, k, {**given, "epsilon": epsilon, "adjacency": adjacency}, seed) for seed in range(repeats)]
-                for epsilon in EPSILONS
-            ]
-            yield {
-                "table": name,
-                "shape": shape,
-                "k": k,
-                "method": adjacency,
-                "caught": [median(share for share, *_ in fits) for fits in made],
-                "found": [round(float(np.mean([found for _, found, _ in fits])), 1) for fits in made],
-                "warned": [fits[0][2] for fits in made],
-            }
-        if (
-            rows is not None
-            and rows.size <= THEIR_CELLS
-            and shape[1] <= THEIR_FEATURES
-            and importlib.util.find_spec("diffprivlib")
-        ):
-            shares = [
-                max(
-                    median(theirs(rows, k, epsilon, centered, seed) for seed in range(min(repeats, FEW)))
-                    for centered in (True, False)
-                )
-                for epsilon in EPSILONS
-            ]
-            yield {"table": name, "shape": shape, "k": k, "method": "diffprivlib", "caught": shares}
+        both = [
+            [median(theirs(rows, judge, k, epsilon, centered, seed) for seed in range(repeats)) for epsilon in EPSILONS]
+            for centered in (True, False)
+        ]
+        yield {**facts, "k": k, "method": "diffprivlib", "caught": np.max(both, axis=0).tolist()}
 
 
 def times() -> Iterator[dict[str, Any]]:
@@ -202,8 +214,8 @@ def compare(tables: list[str], repeats: int, out: Path) -> None:
     for name in tables:
         for cell in cells(name, repeats):
             results.append(cell)
-            told = cell.get("warned", [False] * len(EPSILONS))
-            shares = [f"{share:.3f}{'!' * warned}" for share, warned in zip(cell["caught"], told, strict=True)]
+            warned = cell.get("warned", [False] * len(EPSILONS))
+            shares = [f"{share:.3f}{'!' * early}" for share, early in zip(cell["caught"], warned, strict=True)]
             found = " ".join(f"{number:g}" for number in cell.get("found", []))
             shape = "{} x {}".format(*cell["shape"])
             lines.append(row([name, shape, str(cell["k"]), cell["method"], *shares, found]))
@@ -215,5 +227,12 @@ def compare(tables: list[str], repeats: int, out: Path) -> None:
         seconds.append(row(["{} x {}".format(*line["shape"]), f"{line['DPPCA']:.3f}", f"{line['PCA']:.3f}", f"{ratio:.2f}"]))
     out.mkdir(parents=True, exist_ok=True)
     write_json({**made_with(), "repeats": repeats, "results": results, "times": timed}, out / "components.json")
-    page = [ABOUT.format(repeats=repeats, few=FEW, many=MANY), *lines, "", "One thread, one process:", "", *seconds]
+    page = [
+        ABOUT.format(repeats=repeats, few=FEW, many=MANY, most=THEIR_FEATURES),
+        *lines,
+        "",
+        "One thread, one process:",
+        "",
+        *seconds,
+    ]
     (out / "components.md").write_text("\n".join(page) + "\n")
