@@ -35,8 +35,8 @@ were written down before looking. Medians of {repeats} fits; delta = 1 / n**2. d
 up to {most} features, {few} times from {many} on, and the better of `centered=True` and `centered=False` in each cell is shown.
 "found" is the mean number of components above the noise; an exclamation mark means that the fit warned before the charge. Tables
 with a star set no constant; numbers in their names are those of records, drawn at random. "schema" and "learned" have all columns
-of the table, numbers and categories, prepared by a public schema, or by one that is learned within the budget; the best components
-are those of the same features. `python -m benchmarks components` writes this page.
+of the table, numbers and categories, prepared by a public schema, or by one that is learned within the budget; the best
+components are those of the same features. `python -m benchmarks components` writes this page.
 """
 
 Bounds = dict[str, tuple[float, float]]
