@@ -53,7 +53,8 @@ class UnlabelledTask(Task):
         facts = super()._row_facts(n_samples, n_features)
         bounds = check_feature_bounds(self.public_rows()[0], n_features)
         if bounds is None:
-            middle, widths, reach, box = np.zeros(n_features), np.ones(n_features), facts["data_norm"], np.empty(0)
+            middle, widths, reach = np.zeros(n_features), np.ones(n_features), facts["data_norm"]
+            box = np.full(n_features, reach)
         else:
             scaling = self.scaling(n_features, None)
             assert scaling is not None

@@ -27,7 +27,7 @@ class UnlabelledProblem(Problem):
     reach : float, default=1.0
         Bound on the length of z.
     box : tuple of float, default=()
-        Bound on each coordinate of z; none if it is empty.
+        Bound on each coordinate of z.
     """
 
     middle: tuple[float, ...] = ()
@@ -64,7 +64,7 @@ class UnlabelledProblem(Problem):
             Where a mean of rows can be.
         """
         ends = np.asarray(self.box)
-        return np.clip(point, -ends, ends) if self.box else point
+        return np.clip(point, -ends, ends)
 
     def geometry(self, centre: np.ndarray, radius: float) -> Standardization:
         """Return the map of rows to ``(z - centre) / radius``.

@@ -28,7 +28,13 @@ from skdp.solvers._standardization import james_stein, mean_noise
 from skdp.solvers._unlabelled import UnlabelledProblem, UnlabelledSolver
 from skdp.solvers.adaptive._shrinkage import deconvolved, noisy_quantile
 from skdp.solvers.adaptive._whitening import ranges, releases
-from skdp.solvers.statistics.principal_components import ABOVE, LARGEST_RADIUS, MOST_FEATURES, Spectrum
+from skdp.solvers.statistics.principal_components import (
+    ABOVE,
+    LARGEST_RADIUS,
+    MOST_FEATURES,
+    released_centre,
+    released_spectrum,
+)
 
 # Constants were set on six generated mixtures of 1000 and 10 000 records with 2, 10 and 50 features (the first six development
 # cases of `python -m benchmarks clusters`), by the geometric mean of the inertia over that of scikit-learn at epsilon .1 to 3.
@@ -303,9 +309,7 @@ def _space(problem: UnlabelledProblem, stages: Stages, ask: Ask, rng: np.random.
     d, n, shares, k = problem.n_features, problem.n_samples, stages.shares, problem.loss.n_outputs
     centre, radius = np.zeros(d), problem.reach
     if stages.centred:
-        query = FirstMoment(problem.public_geometry)
-        mean, noise = ask(query) / n, mean_noise(problem, query, shares["centre"])
-        centre = np.clip(problem.reach * mean * james_stein(d, noise**2, float(mean @ mean)), -1.0, 1.0)
+        centre = released_centre(problem, ask, shares["centre"])
         edges = ranges(problem.reach + float(np.linalg.norm(centre)), N_RANGES)
         lengths = ask(DistanceHistogram(problem.geometry(centre, 1.0), edges))
         radius = min(noisy_quantile(lengths, edges, LONG, n), LARGEST_RADIUS * problem.reach)
@@ -313,9 +317,7 @@ def _space(problem: UnlabelledProblem, stages: Stages, ask: Ask, rng: np.random.
         axes = np.eye(d)[:, np.arange(d) if d <= PUBLIC_AXES else rng.permutation(d)[:PUBLIC_AXES]]
         side = min(radius, 1.5) if stages.centred else 1.0
         return Space(problem, centre, radius, np.zeros(d), axes, np.full(axes.shape[1], side / radius))
-    moments = FirstAndSecondMoment(problem.geometry(centre, radius))
-    noise = mean_noise(problem, moments, shares["moments"])
-    spectrum = Spectrum(*moments.parts(ask(moments) / n), noise, n)
+    spectrum = released_spectrum(problem, ask, centre, radius, shares["moments"])
     number = max(1, min(k, MOST_AXES, int((spectrum.values > ABOVE * spectrum.half).sum())))
     variances = deconvolved(spectrum.values, spectrum.half, 0.02)[:number]
     box = np.minimum(BOX * np.sqrt(np.maximum(variances, 0.02 / d)), 1.0)

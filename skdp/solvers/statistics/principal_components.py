@@ -134,13 +134,10 @@ class PrincipalComponents(UnlabelledSolver):
     def solve(self, problem: Any, ask: Ask, rng: np.random.Generator) -> SolverResult:
         """Make the releases, and return the mean of the rows with the components; ``rng`` is not used."""
         of_centre, _, of_moments, of_spread = self._shares(problem)
-        centre = self._centre(problem, ask, of_centre) if of_centre else np.zeros(problem.n_features)
+        centre = released_centre(problem, ask, of_centre) if of_centre else np.zeros(problem.n_features)
         radius, longer = self._radius(problem, ask, centre)
-        moments = FirstAndSecondMoment(problem.geometry(centre, radius))
-        first, second = moments.parts(ask(moments) / problem.n_samples)
-        ends = [(problem.boxed(np.full(centre.size, far)) - centre) / radius for far in (-np.inf, np.inf)]
-        spectrum = Spectrum(first, second, mean_noise(problem, moments, of_moments), problem.n_samples, np.array(ends))
-        fourths = FourthMoments(moments.geometry, spectrum.vectors[: self._n_spreads(problem)])
+        spectrum = released_spectrum(problem, ask, centre, radius, of_moments)
+        fourths = FourthMoments(problem.geometry(centre, radius), spectrum.vectors[: self._n_spreads(problem)])
         noise = mean_noise(problem, fourths, of_spread)
         limits = spectrum.limits(fourths.size, noise)
         shorter = replace(fourths, directions=fourths.directions / np.sqrt(limits)[:, None])
@@ -175,14 +172,6 @@ class PrincipalComponents(UnlabelledSolver):
         moments = FirstAndSecondMoment(problem.public_geometry)
         return half_edge(mean_noise(problem, moments, self._shares(problem)[2]), problem.n_features)
 
-    def _centre(self, problem: UnlabelledProblem, ask: Ask, share: float) -> np.ndarray:
-        """Ask for the mean of the rows, and shrink it towards the middle of the bounds."""
-        query = FirstMoment(problem.public_geometry)
-        mean = ask(query) / problem.n_samples
-        noise = mean_noise(problem, query, share)
-        length = float(np.linalg.norm(mean))
-        return problem.boxed(problem.reach * mean * james_stein(mean.size, noise**2, length**2) / max(length, 1.0))
-
     def _radius(self, problem: UnlabelledProblem, ask: Ask, centre: np.ndarray) -> tuple[float, float]:
         """Ask for the lengths of the rows around their centre; return the radius, and the share of rows that are longer."""
         edges = ranges(problem.reach + float(np.linalg.norm(centre)), N_RANGES)
@@ -192,6 +181,56 @@ class PrincipalComponents(UnlabelledSolver):
         edge = 2 * self._half_edge(problem)
         level = next(level for least, level in LEVELS if edge >= least)
         return min(noisy_quantile(counts, edges, level, problem.n_samples), LARGEST_RADIUS * problem.reach), 1 - level
+
+
+def released_centre(problem: UnlabelledProblem, ask: Ask, share: float) -> np.ndarray:
+    """Ask for the mean of the rows, and shrink it towards the middle of the bounds.
+
+    Parameters
+    ----------
+    problem : UnlabelledProblem
+        Public facts.
+    ask : Ask
+        The oracle.
+    share : float
+        Of the squared Gaussian-DP parameter.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+        A point within the bounds, in the coordinates of z.
+    """
+    query = FirstMoment(problem.public_geometry)
+    mean, noise = ask(query) / problem.n_samples, mean_noise(problem, query, share)
+    length = float(np.linalg.norm(mean))
+    return problem.boxed(problem.reach * mean * james_stein(mean.size, noise**2, length**2) / max(length, 1.0))
+
+
+def released_spectrum(problem: UnlabelledProblem, ask: Ask, centre: np.ndarray, radius: float, share: float) -> "Spectrum":
+    """Ask for the moments of the rows that are clipped around a centre.
+
+    Parameters
+    ----------
+    problem : UnlabelledProblem
+        Public facts.
+    ask : Ask
+        The oracle.
+    centre : ndarray of shape (n_features,)
+        In the coordinates of z.
+    radius : float
+        Length to which the rows are clipped.
+    share : float
+        Of the squared Gaussian-DP parameter.
+
+    Returns
+    -------
+    Spectrum
+        In units of the radius.
+    """
+    query = FirstAndSecondMoment(problem.geometry(centre, radius))
+    first, second = query.parts(ask(query) / problem.n_samples)
+    ends = np.array([(problem.boxed(np.full(centre.size, far)) - centre) / radius for far in (-np.inf, np.inf)])
+    return Spectrum(first, second, mean_noise(problem, query, share), problem.n_samples, ends)
 
 
 def hides_the_mean(noise: float, n_features: int) -> bool:
