@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from marks import slow
 from saddles import Regression
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -177,7 +178,7 @@ def test_progress_is_about_ten_lines(capsys):
     assert lines[-1] == "[audit] 40 of 40 runs of each table"
 
 
-@pytest.mark.parametrize("n_jobs", (1, 2))
+@pytest.mark.parametrize("n_jobs", (1, *slow(2)))
 def test_a_warning_is_given_once(n_jobs):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -68,6 +68,7 @@ WAYS = {
 }
 
 
+@pytest.mark.each_value  # of "loky" one case: it starts processes
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("in_memory", (True, False))
 def test_every_copy_charges_the_same_ledger_once(way, in_memory, ledger):

@@ -10,13 +10,13 @@ import time
 
 import numpy as np
 import pytest
+from marks import slow
 
 from skdp import BudgetExceededError, DPLogisticRegression, LedgerError, PrivacyLedger, WeakPrivacyWarning
 from skdp.privacy.oracle import Oracle
 from skdp.solvers import GradientDescent
 
 DELTA = 1e-6
-KILLS = 50
 
 X, y = np.random.default_rng(0).normal(size=(300, 3)), np.arange(300) % 2
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
@@ -42,13 +42,14 @@ def fit_forever(path, releases, ready):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
-def test_kill_at_random_moments_never_gives_anything_back(tmp_path):
-    """Fifty kills during runs of fits: all releases are charged, and a charge beyond the ceiling is still refused."""
+@pytest.mark.parametrize("n_kills", (10, *slow(50)))
+def test_kill_at_random_moments_never_gives_anything_back(n_kills, tmp_path):
+    """Kills during runs of fits: all releases are charged, and a charge beyond the ceiling is still refused."""
     path, releases, ready = tmp_path / "study.sqlite", tmp_path / "releases", context.Semaphore(0)
     PrivacyLedger(path, epsilon=20, delta=DELTA)
     releases.touch()
     moments = random.Random(0)
-    for kills in range(5, KILLS + 1, 5):
+    for kills in range(5, n_kills + 1, 5):
         before = releases.stat().st_size
         processes = [context.Process(target=fit_forever, args=(str(path), str(releases), ready)) for _ in range(5)]
         for process in processes:
@@ -66,7 +67,7 @@ def test_kill_at_random_moments_never_gives_anything_back(tmp_path):
             assert process.exitcode == -signal.SIGKILL
         released = releases.stat().st_size
         assert released <= len(PrivacyLedger(path).entries) <= released + kills  # one may die between charge and release
-    assert released >= KILLS
+    assert released >= n_kills
     ledger = PrivacyLedger(path)
     with pytest.raises(BudgetExceededError) as caught, ledger, pytest.warns(WeakPrivacyWarning):
         DPLogisticRegression(20.0, delta=DELTA).fit(X, y)
