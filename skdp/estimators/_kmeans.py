@@ -76,7 +76,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, WeightedMixin, TransformerMixin,
         Standard deviation of the noise of the last step of each centre, before it is shrunk; 0 for a centre whose records are so
         few that it did not move.
     cluster_counts_ : ndarray of shape (n_clusters,)
-        Noisy numbers of the records that were nearest to each centre before the last step; of sample weights, their sums.
+        Noisy numbers of the records that are nearest to each centre; of sample weights, their sums. A count and 1.96 standard
+        deviations on both sides cover the number in 95 % of the fits.
     cluster_counts_std_ : float
         Standard deviation of the noise of a count.
     n_iter_

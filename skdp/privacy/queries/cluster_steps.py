@@ -1,4 +1,4 @@
-"""Sum the clipped differences of records from the nearest of some centres, and count records by their distance from it."""
+"""Sum the clipped differences of records from the nearest of some centres, and count records by this centre or their distance."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from skdp.privacy.data.training_data import Records, TrainingData
 from skdp.privacy.queries._base import CountQuery, SumQuery, WithParameters, lengths_of
 from skdp.privacy.queries.standardized_gradient import Standardization
 
-__all__ = ["Centres", "ClusterDistances", "ClusterSteps", "FewCountsSteps"]
+__all__ = ["Centres", "ClusterCounts", "ClusterDistances", "ClusterSteps", "FewCountsSteps"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +53,37 @@ class Centres(WithParameters):
         error = 16 * (self.points.shape[1] + 16) * 2.0**-53 * self.reach**2
         squares = np.square(lengths_of(records)) - 1.0 - 2.0 * np.take_along_axis(raw, labels[:, None], axis=1)[:, 0]
         return labels, np.sqrt(np.maximum(np.nan_to_num(squares), 0.0) + error)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterCounts(CountQuery):
+    """Count the records of each cluster, those that are nearest to its centre.
+
+    Parameters
+    ----------
+    centres : Centres
+        Centres among standardised rows.
+    """
+
+    centres: Centres
+
+    @property
+    def size(self) -> int:
+        """Number of clusters."""
+        return len(self.centres.points)
+
+    def sensitivity(self, adjacency: str) -> float:
+        """Return 1 under ``zero_out`` and ``sqrt(2)`` under ``replace_one``.
+
+        Proof. The centres are the same for both tables, and the nearest one of a record depends on this record and on them only,
+        also as computed. So one record adds 1 to one count, and a null record to none. Replacing a record lowers one count by 1
+        and raises another by 1, or changes nothing.
+        """
+        return self.relative_sensitivity[adjacency] * self.clip_norm
+
+    def partial(self, rows: TrainingData) -> np.ndarray:
+        """Return the un-noised counts, without null records."""
+        return rows.counts_at(self.centres.coef, lambda raw, records: raw.argmax(axis=1), self.size)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from skdp._validation import check_integer
 from skdp.privacy.queries import (
     CellCounts,
     Centres,
+    ClusterCounts,
     ClusterDistances,
     ClusterSteps,
     DistanceHistogram,
@@ -40,6 +41,7 @@ from skdp.solvers.statistics.principal_components import (
 # cases of `python -m benchmarks clusters`), by the geometric mean of the inertia over that of scikit-learn at epsilon .1 to 3.
 # Shares of the squared Gaussian-DP parameter. Half again as much for the cells moved that mean by less than .01.
 OF_CENTRE, OF_LENGTHS, OF_MOMENTS, OF_CELLS, OF_DISTANCES, OF_STEPS = 0.03, 0.02, 0.12, 0.20, 0.03, 0.60
+OF_COUNTS = 0.05  # of the records of the last centres, over the sum of the shares above; a choice
 # Noise of the centre, per feature and over half the width of its bounds, above which the middle of the bounds is the centre.
 HIDDEN = 0.2
 N_RANGES = 20  # of lengths and distances, which grow by the root of 2; a choice
@@ -66,12 +68,12 @@ STEPS, FIRST_STEPS, LAST_STEPS = {20.0: 2, 0.0: 1}, {60.0: 2, 0.0: 1}, {200.0: 3
 
 @dataclass(frozen=True, kw_only=True)
 class Clusters(ExtraFacts):
-    """Hold what the last step tells of the clusters.
+    """Hold what is released of the clusters in addition to their centres.
 
     Parameters
     ----------
     counts : ndarray of shape (n_clusters,)
-        Noisy numbers of records nearest to the centres before the last step.
+        Noisy numbers of the records that are nearest to the centres.
     counts_noise : float
         Standard deviation of their noise.
     noise : ndarray of shape (n_clusters,)
@@ -125,6 +127,7 @@ class Stages:
             "moments": OF_MOMENTS * self.projected,
             "distances": OF_DISTANCES * self.measured,
             "steps": OF_STEPS,
+            "counts": OF_COUNTS,
         }
         of_places = OF_CENTRE + OF_LENGTHS + OF_MOMENTS + OF_CELLS  # centre, lengths, moments and cells
         shares["cells"] = of_places - shares["centre"] - shares["lengths"] - shares["moments"]
@@ -164,6 +167,7 @@ class Stages:
             (self.n_levels, shares["cells"], CellCounts, 1.0, 1 << self.n_levels),
             (1, shares["distances"], ClusterDistances, 1.0, N_RANGES),
             *((number, share, self.step, None, centres * (d + 1)) for centres, number, share in self.steps),
+            (1, shares["counts"], ClusterCounts, 1.0, self.problem.loss.n_outputs),
         ]
         return Schedule(releases(kinds))
 
@@ -186,6 +190,7 @@ class ClusterDescent(UnlabelledSolver):
        distances gives, and shrunk by the rule of James and Stein. So noise is in the units of a cluster, not of the table.
        Where there is signal enough, the first steps have twice the centres, and weighted k-means of these gives those of the
        last steps, which gets them out of local optima.
+    4. The records of each centre of the last step are counted.
 
     Parameters
     ----------
@@ -206,7 +211,7 @@ class ClusterDescent(UnlabelledSolver):
         self.n_clusters = n_clusters
 
     def schedule(self, problem: Any) -> Schedule:
-        """Return centre, lengths, moments, levels of the tree, distances and steps, as far as noise does not hide them."""
+        """Return centre, lengths, moments, levels of the tree, distances, steps and counts, except those that noise hides."""
         check_integer("n_clusters", self.n_clusters, minimum=1, maximum=problem.planned.n_samples)
         return Stages(problem.planned).schedule
 
@@ -226,7 +231,9 @@ class ClusterDescent(UnlabelledSolver):
                 query = stages.step(Centres(points, space.geometry), radius)
                 noise = problem.n_samples * mean_noise(problem, query, share / number)
                 points, counts, spread = _moved(query, ask(query), noise, space)
-        clusters = Clusters(counts=counts, counts_noise=noise / (radius * query.count_weight), noise=spread * space.radius)
+        last = ClusterCounts(Centres(points, space.geometry))
+        noise = problem.n_samples * mean_noise(problem, last, stages.shares["counts"])
+        clusters = Clusters(counts=np.maximum(ask(last), 0.0), counts_noise=noise, noise=spread * space.radius)
         return SolverResult(space.outer(points).T, sum(number for _, number, _ in stages.steps), extra=clusters)
 
     def noise_level(self, problem: Any) -> float:
