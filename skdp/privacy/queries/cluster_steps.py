@@ -83,7 +83,7 @@ class ClusterCounts(CountQuery):
 
     def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised counts, without null records."""
-        return rows.counts_at(self.centres.coef, lambda raw, records: raw.argmax(axis=1), self.size)
+        return self.centres.geometry.view(rows).counts_at(self.centres.coef, lambda raw, records: raw.argmax(axis=1), self.size)
 
 
 @dataclass(frozen=True, eq=False)
