@@ -4,6 +4,7 @@ import math
 import pickle
 import warnings
 
+import matplotlib.pyplot
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from skdp import (
     DPPCA,
     DPGradientBoostingClassifier,
+    DPKMeans,
     DPLinearRegression,
     DPLogisticRegression,
     LowSignalWarning,
@@ -26,7 +28,7 @@ from skdp import (
     save_model,
 )
 from skdp.data import chunks
-from skdp.inspection import check_pipeline
+from skdp.inspection import ClusterDisplay, CoefficientDisplay, ScreeDisplay, check_pipeline
 from skdp.model_selection import DPGridSearchCV
 from skdp.pipeline import DPPipeline
 from skdp.preprocessing import LearnedSchema
@@ -288,6 +290,40 @@ def test_the_last_step_may_be_any_that_shares(recwarn):
     assert scores.shape == (N, 2)
     with pytest.raises(AttributeError, match="no fit_predict"):
         DPPipeline(TWO).fit_predict(X, Y)
+
+
+@pytest.mark.parametrize("first", ([TWO[0]], [TWO[0], ("pca", DPPCA(n_components=2))]), ids=("columns", "components"))
+def test_clusters_may_be_the_last_step(first, oracles):
+    """They find what the columns of this table have: two groups, in which all three columns differ."""
+    group = np.arange(3 * N) % 2
+    noise = np.random.default_rng(1).normal(size=(2, 3 * N))
+    table = pd.DataFrame({"a": 100 * group + 9 * noise[0], "b": 3 * group + noise[1] / 4, "c": np.array(["x", "y"])[group]})
+    table.loc[::10, "b"] = np.nan
+    steps = [*first, ("clusters", DPKMeans(2, random_state=0))]
+    with PrivacyLedger(epsilon=9, delta=1e-4) as ledger:
+        model = fitted(DPPipeline(steps, epsilon=3.0), table)
+    assert len(ledger.entries) == 1 and all(oracle.transcript == oracle._schedule for oracle in oracles)
+    assert np.mean(model.predict(table) == group) in (0.0, 1.0)
+    assert model.privacy_spent_.epsilon == pytest.approx(3.0, rel=1e-6) and "Step clusters: DPKMeans" in str(
+        model.privacy_report_
+    )
+    assert model.transform(table).shape == (3 * N, 2)
+
+
+@pytest.mark.parametrize(
+    "display, steps",
+    [
+        (ClusterDisplay, [TWO[0], ("clusters", DPKMeans(2))]),
+        (ScreeDisplay, [TWO[0], ("pca", DPPCA(n_components=2))]),
+        (CoefficientDisplay, [TWO[0], ("model", DPLogisticRegression(classes=["no", "yes"], inference=True))]),
+    ],
+    ids=lambda part: getattr(part, "__name__", ""),
+)
+def test_displays_draw_the_fitted_last_step(display, steps):
+    matplotlib.use("Agg")
+    model = fitted(DPPipeline(steps, epsilon=3.0), X, Y)
+    assert display.from_estimator(model).figure_.axes
+    matplotlib.pyplot.close("all")
 
 
 @pytest.mark.parametrize("output", ("standardized", "units"))

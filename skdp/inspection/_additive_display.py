@@ -141,7 +141,7 @@ class AdditiveDisplay:
             warnings.warn("terms is deprecated; use features=... Version 0.5 removes terms.", FutureWarning, stacklevel=2)
             features = terms if features is None else features
         estimator = getattr(estimator, "best_estimator_", estimator)
-        estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+        estimator = estimator[-1] if hasattr(estimator, "steps") else estimator
         known = _functions(estimator, simultaneous)
         chosen = _most_important(known, n_terms) if features is None else _named(estimator, known, features)
         classes = None if chosen[0].values.ndim == len(chosen[0].names) else np.asarray(estimator.classes_).tolist()

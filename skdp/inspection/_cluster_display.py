@@ -84,7 +84,7 @@ class ClusterDisplay:
         TypeError
             If it is no `DPKMeans`.
         """
-        estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+        estimator = estimator[-1] if hasattr(estimator, "steps") else estimator
         check_is_fitted(estimator)
         if not hasattr(estimator, "cluster_counts_std_"):
             raise TypeError(f"estimator is a {type(estimator).__name__}; expected a DPKMeans.")

@@ -113,7 +113,7 @@ class CoefficientDisplay:
             If there is no such feature, or if a regressor is asked for odds ratios.
         """
         estimator = getattr(estimator, "best_estimator_", estimator)
-        estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+        estimator = estimator[-1] if hasattr(estimator, "steps") else estimator
         check_is_fitted(estimator)
         if not hasattr(estimator, "wald_test"):  # the linear models of skdp alone have tests of coefficients
             raise TypeError(

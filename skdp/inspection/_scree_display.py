@@ -75,7 +75,7 @@ class ScreeDisplay:
         TypeError
             If the model is not a DPPCA.
         """
-        estimator = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+        estimator = estimator[-1] if hasattr(estimator, "steps") else estimator
         check_is_fitted(estimator)
         if not hasattr(estimator, "n_above_noise_"):
             raise TypeError(f"estimator is a {type(estimator).__name__}; expected a DPPCA, or a pipeline that ends in one.")

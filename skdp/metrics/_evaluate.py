@@ -374,7 +374,7 @@ def _is_regressor(model: Any) -> bool:
 def _warn_of_exposure(model: Any) -> None:
     """Warn, before anything is charged, of a model whose predictions are per unit of exposure."""
     fitted = getattr(model, "best_estimator_", model)
-    fitted = fitted.steps[-1][1] if hasattr(fitted, "steps") else fitted
+    fitted = fitted[-1] if hasattr(fitted, "steps") else fitted
     if getattr(getattr(fitted, "calibration_", None), "exposure", None) is not None:
         warn(
             "The model was fitted with exposures, so its predictions are per unit of exposure, and this evaluation compares them "
