@@ -37,8 +37,9 @@ composition where that gives more. delta = 1/n^2. Constants were chosen on {chos
 """
 SINGLE_ABOUT = """\
 One statistic per budget, with the same cells and public bounds. Errors of the mean and of the sum over n in standard deviations,
-of var and std as a share, of counts as a share of n, of `histogram` (20 bins) in total variation: ours < diffprivlib's, medians
-over columns and seeds. diffprivlib's counts have the noise of `zero_out`.
+of var and std as a share, of counts as a share of n, of `histogram` (20 bins) in total variation, of `median` and of
+`quantile` (.95) in ranks: ours < diffprivlib's, medians over columns and seeds. diffprivlib's counts have the noise of
+`zero_out`.
 """
 COVERAGE_ABOUT = """\
 {repeats} tables or columns drawn from each population with replacement: the least and the largest share, over columns, of
@@ -346,7 +347,7 @@ def timed(n: int = 300_000, d: int = 14) -> dict[str, float]:
 
 
 # Single statistics that both libraries have, and those that take bounds.
-SINGLE = ("mean", "sum", "var", "std", "count", "count_nonzero", "histogram")
+SINGLE = ("mean", "sum", "var", "std", "count", "count_nonzero", "histogram", "median", "quantile")
 OF_BOUNDS = ("mean", "sum", "var", "std")
 
 
@@ -440,7 +441,7 @@ def compare_single(repeats: int, tables: Sequence[str], sizes: Sequence[int] = S
 def cover_single(
     repeats: int,
     tables: Sequence[str],
-    functions: Sequence[str] = ("mean", "sum", "var", "std", "count_nonzero"),
+    functions: Sequence[str] = ("mean", "sum", "var", "std", "count_nonzero", "median", "quantile"),
     sizes: Sequence[int] = SIZES,
 ) -> Iterator[dict[str, Any]]:
     """Yield the coverage of the intervals of single statistics, with public and with learned bounds.

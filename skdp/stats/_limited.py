@@ -86,9 +86,11 @@ def moments_of(
     mean, square = sums / present
     of_mean, of_square = noise / present
     variance = square - mean**2 + of_mean**2
-    of_variance = math.sqrt(
-        of_square**2 + (2 * mean * of_mean) ** 2 + 2 * of_mean**4 + ((2 * mean**2 - square) * missing / present) ** 2
-    )
+
+    def variance_error(largest: float, squared: float = 0.0) -> float:
+        return math.hypot(of_square, 2 * largest * of_mean, squared, (2 * largest**2 - square) * missing / present)
+
+    of_variance = variance_error(mean, math.sqrt(2) * of_mean**2)
     spread = min(max(variance, of_variance), 1.0)
     # Fieller: the mean m is in the interval if |sum - m present| is at most z standard deviations of it.
     records, ratio = distribution.records, float(sums[0]) / distribution.present
@@ -100,6 +102,11 @@ def moments_of(
     # Sampling error of the variance, from the fourth moment between the limits.
     middles, masses = distribution.masses
     fourth = float((np.clip((middles - middle) / half, -1, 1) - min(max(mean, -1), 1)) ** 4 @ masses)
-    error = z * math.sqrt(of_variance**2 + max(fourth - max(variance, 0.0) ** 2, 0.0) / records)
-    deviations = [half * math.sqrt(min(max(v, 0.0), 1.0)) for v in (variance, variance - error, variance + error)]
+    sampling = math.sqrt(max(fourth - max(variance, 0.0) ** 2, 0.0) / records)
+    # Where noise makes the mean smaller, the variance is too large and its error would seem small, so that the lower end takes the
+    # mean from above: with an error of e, 2 |m| e - e^2 + o^2 is within 2 z o (|m| - e + c o) up to e = z o for this c.
+    above = min(abs(mean) + (z + 1 / z) / 2 * of_mean, 1.0)
+    least = variance - z * math.hypot(variance_error(max(above, abs(mean))), sampling)
+    most = variance + z * math.hypot(of_variance, sampling)
+    deviations = [half * math.sqrt(min(max(v, 0.0), 1.0)) for v in (variance, least, most)]
     return Estimate(average, min(ends[0], average), max(ends[1], average)), Estimate(*deviations)
