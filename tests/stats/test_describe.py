@@ -195,7 +195,7 @@ def test_the_noise_of_a_distribution_function_is_what_it_says(rng):
 
 
 def test_intervals_of_deviations_cover_where_noise_is_as_large_as_the_mean(rng):
-    """All records are at a bound. Of 2000 intervals of 95 %, at most 80 start above their deviation of 0 but in one of 10**5 runs."""
+    """All records are at a bound. Of 2000 intervals of 95 %, at most 80 start above 0 but in one of 10**5 runs."""
     counts = np.eye(1, LEAVES, 1)[0] * 500
     distribution = Distribution(np.arange(511.0), haar() @ counts, 1e-6, 500.0, True)
     noise = np.array([150.0, 90.0])
