@@ -103,7 +103,7 @@ def moments_of(
     middles, masses = distribution.masses
     fourth = float((np.clip((middles - middle) / half, -1, 1) - min(max(mean, -1), 1)) ** 4 @ masses)
     sampling = math.sqrt(max(fourth - max(variance, 0.0) ** 2, 0.0) / records)
-    # Where noise makes the mean smaller, the variance is too large and its error would seem small, so that the lower end takes the
+    # Where noise makes the mean smaller, the variance is too large and its error would seem small, so the lower end takes the
     # mean from above: with an error of e, 2 |m| e - e^2 + o^2 is within 2 z o (|m| - e + c o) up to e = z o for this c.
     above = min(abs(mean) + (z + 1 / z) / 2 * of_mean, 1.0)
     least = variance - z * math.hypot(variance_error(max(above, abs(mean))), sampling)
