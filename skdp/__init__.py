@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from skdp import solvers as solvers
     from skdp import stats as stats
     from skdp import testing as testing
+    from skdp._model_card import model_card as model_card
     from skdp._model_files import load_model as load_model
     from skdp._model_files import save_model as save_model
     from skdp._version import __version__ as __version__

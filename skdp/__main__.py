@@ -93,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_fit(commands.add_parser("fit", help="fit a private model to a table and save it with its privacy report"))
     _add_predict(commands.add_parser("predict", help="predict for the records of a table"))
     _add_evaluate(commands.add_parser("evaluate", help="print scores of a model on test records that may be published"))
+    _add_card(commands.add_parser("card", help="write the model card of a model: purpose, guarantee, scores, limits"))
     _add_describe(commands.add_parser("describe", help="print statistics of a table that may be published, with intervals"))
     _add_plan(commands.add_parser("plan", help="print the guarantee of a fit before any data is touched"))
     _add_schema(
@@ -157,6 +158,14 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ledger", type=Path, metavar="L", help="charge the evaluation to this ledger")
     parser.add_argument("--out", type=Path, help="write the scores: .json or .csv")
     parser.add_argument("--report", type=Path, metavar="R", help="write the privacy report: .html, .json or .txt")
+    parser.add_argument("--trust", action="store_true", help="read a .joblib MODEL, although it can run arbitrary code")
+
+
+def _add_card(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, metavar="MODEL", help="file written by fit; a .joblib file needs --trust")
+    parser.add_argument("--scores", type=Path, metavar="S", help="scores that evaluate --out S.json wrote")
+    parser.add_argument("--purpose", metavar="TEXT", help="what the model is for")
+    parser.add_argument("--out", type=Path, help="write the card: .md or .html (default: print Markdown)")
     parser.add_argument("--trust", action="store_true", help="read a .joblib MODEL, although it can run arbitrary code")
 
 

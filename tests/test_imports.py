@@ -41,8 +41,9 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     },
     "_files": set(),
     "_model_files": {"_files", "estimators", "preprocessing", "solvers"},
+    "_model_card": {"_validation", "metrics"},
     "_commands": {
-        *("_files", "_model_files", "_persons", "_scikit_learn", "_table_types"),
+        *("_files", "_model_card", "_model_files", "_persons", "_scikit_learn", "_table_types"),
         *("data", "estimators", "inspection", "metrics", "preprocessing", "solvers", "stats"),
     },
     "_progress": set(),

@@ -373,6 +373,8 @@ def check_file(model, folder):
     restored = load_model("model.skops")
     assert repr(restored.get_params()) == repr(model.get_params())
     assert sorted(vars(restored)) == sorted(vars(model))
+    for form in ("md", "html"):
+        assert skdp.model_card(restored, format=form) == skdp.model_card(model, format=form)
     return restored
 
 

@@ -24,6 +24,7 @@ from skdp._commands._records import (
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import REPORTS, report_content
 from skdp._files._tables import TextFormat, no_column
+from skdp._model_card import guarantee_of_scores
 from skdp._scikit_learn.callers import protects_persons
 
 NEW_RECORDS = (
@@ -173,7 +174,8 @@ def _content(found: Any, path: Path) -> bytes:
         for name, row in found.to_dict().items()
     }
     if path.suffix == ".json":
-        content = {"metrics": rows, "level": found.level, "privacy": found.privacy_report.to_dict()}
+        report = found.privacy_report
+        content = {"metrics": rows, "level": found.level, "guarantee": guarantee_of_scores(report), "privacy": report.to_dict()}
         return (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
     lines = [",".join(["" if number is None else repr(number) for number in row.values()]) for row in rows.values()]
     return "\n".join(["metric,value,low,high", *(f"{name},{line}" for name, line in zip(rows, lines, strict=True)), ""]).encode()

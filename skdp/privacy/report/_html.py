@@ -54,6 +54,10 @@ PAGE = """<!doctype html>
 """
 
 
+class Picture(str):
+    """HTML that a table shows as it is."""
+
+
 def as_page(report: Any) -> str:
     """Return a report as a complete HTML page."""
     return PAGE.format(title=html.escape(report.title), fragment=as_fragment(report))
@@ -62,13 +66,13 @@ def as_page(report: Any) -> str:
 def as_fragment(report: Any) -> str:
     """Return a report as HTML that can be part of a page, such as a notebook."""
     sections = (
-        ("Budget", _facts(_budget(report))),
-        ("Public, not protected", _facts({name: _value(value) for name, value in _public(report).items()}, escaped=True)),
-        *([("Learned from the records, with noise", _facts(report.learned))] if report.learned else []),
-        ("Assumptions", _list(report.assumptions)),
+        ("Budget", as_facts(_budget(report))),
+        ("Public, not protected", as_facts({name: _value(value) for name, value in _public(report).items()}, escaped=True)),
+        *([("Learned from the records, with noise", as_facts(report.learned))] if report.learned else []),
+        ("Assumptions", as_list(report.assumptions)),
         *((f"Releases{of}", _releases(step)) for of, step in _steps(report)),
-        ("Noise", _facts(report.noise_facts())),
-        ("Method", _facts(_method(report))),
+        ("Noise", as_facts(report.noise_facts())),
+        ("Method", as_facts(_method(report))),
     )
     body = "\n".join(f"<h2>{heading}</h2>\n{content}" for heading, content in sections)
     return (
@@ -85,17 +89,18 @@ def _steps(report: Any) -> list[tuple[str, Any]]:
 
 def _guarantee(report: Any) -> str:
     kind = "" if report.private else " skdp-none"
-    in_words = f"<p>{_in_words(report)}</p>" if report.private else ""
+    in_words = f"<p>{plain_words(report)}</p>" if report.private else ""
     return f'<div class="skdp-guarantee{kind}"><p><strong>{html.escape(report.guarantee)}.</strong></p>{in_words}</div>'
 
 
-def _in_words(report: Any) -> str:
+def plain_words(report: Any) -> str:
     """Return what epsilon and delta bound, for readers who do not know them."""
     epsilon, delta = report.budget.epsilon, report.budget.delta
     factor = f"about {math.exp(epsilon):.3g}" if epsilon < 100 else "exp(epsilon)"
+    differ = "one record" if report.budget.unit == "record" else "all rows of one person"
     beyond = f", plus about {delta:.2g}" if delta else ""
     return (
-        "In plain words: for any two tables that differ in one record, every outcome computed from the model "
+        f"In plain words: for any two tables that differ in {differ}, every outcome computed from the model "
         f"{'would be' if report.planned else 'is'} at most {factor} times as probable with one table as with the other{beyond}."
     )
 
@@ -111,15 +116,20 @@ def _budget(report: Any) -> dict[str, str]:
     }
 
 
+def releases_table(report: Any) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return titles and rows of a table of all releases."""
+    head = ("Count", "Query", "Mechanism", "Noise multiplier", "Clip norm", "Records", "For rounding")
+    return head, [_cells(line) for line in report.releases_together()]
+
+
 def _releases(report: Any) -> str:
     lines = report.releases_together()
-    head = ("Count", "Query", "Mechanism", "Noise multiplier", "Clip norm", "Records", "For rounding")
     number = sum(line.count for line in lines)
     answers = f"{number} {'noisy ' if report.budget.private else ''}answer{'s' * (number != 1)}"
     intro = (
         f"<p>{answers} from the records. The model is computed from {'them' if number != 1 else 'it'} and from public values.</p>"
     )
-    return intro + _folded(_table(head, map(_cells, lines)), f"{len(lines)} kinds of releases", len(lines) > MANY)
+    return intro + _folded(as_table(*releases_table(report)), f"{len(lines)} kinds of releases", len(lines) > MANY)
 
 
 def _cells(line: Any) -> tuple[str, ...]:
@@ -151,7 +161,7 @@ def _method(report: Any) -> dict[str, str]:
 def _value(value: Any) -> str:
     """Return a public value as HTML: a mapping as a table, folded if it is long."""
     if isinstance(value, Mapping):
-        return _folded(_facts({str(name): str(item) for name, item in value.items()}), f"{len(value)} entries", True)
+        return _folded(as_facts({str(name): str(item) for name, item in value.items()}), f"{len(value)} entries", True)
     several = isinstance(value, (list, tuple))
     text = html.escape(", ".join(map(str, value)) if several else f"{value:.6g}" if isinstance(value, float) else str(value))
     return _folded(text, f"{len(value)} values" if several else "show", len(text) > LONG)
@@ -161,7 +171,8 @@ def _folded(content: str, summary: str, folded: bool) -> str:
     return f"<details><summary>{html.escape(summary)}</summary>{content}</details>" if folded else content
 
 
-def _facts(facts: Mapping[str, str], escaped: bool = False) -> str:
+def as_facts(facts: Mapping[str, str], escaped: bool = False) -> str:
+    """Return names and texts as a table of HTML."""
     rows = (
         f'<tr><th scope="row">{html.escape(name)}</th><td>{value if escaped else html.escape(value)}</td></tr>'
         for name, value in facts.items()
@@ -169,15 +180,17 @@ def _facts(facts: Mapping[str, str], escaped: bool = False) -> str:
     return f'<table class="skdp-facts"><tbody>{"".join(rows)}</tbody></table>'
 
 
-def _table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
-    titles = "".join(f'<th scope="col">{title}</th>' for title in head)
+def as_table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return titles and cells of text as HTML; each cell has its title where the page is narrow."""
+    titles = "".join(f'<th scope="col">{html.escape(title)}</th>' for title in head)
     body = "".join(f"<tr>{''.join(map(_cell, head, row))}</tr>" for row in rows)
     return f'<table class="skdp-lines"><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def _cell(title: str, text: str) -> str:
-    return f'<td data-name="{title}">{html.escape(text)}</td>'
+    return f'<td data-name="{html.escape(title)}">{text if isinstance(text, Picture) else html.escape(text)}</td>'
 
 
-def _list(lines: Iterable[str]) -> str:
+def as_list(lines: Iterable[str]) -> str:
+    """Return lines as a list of HTML."""
     return "<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in lines) + "</ul>"
