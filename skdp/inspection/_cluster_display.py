@@ -13,8 +13,10 @@ BLUE, GREY = "#1f5fa8", "#777777"
 SIZE = 5.0  # inches of the figure
 LARGEST, SMALLEST = 1800.0, 20.0  # areas of the largest cluster and of one that is nearly empty, in square points
 SHOWN = 0.3  # least weight of a feature that the label of an axis names, over the largest one
+ALONE = 0.995  # weight from which the label names one feature alone
 NAMED = 3  # largest number of features that it names
-MARGIN = 0.15  # on each side of the clusters, over the width of the plot
+WIDTH = 1.2  # of the figure and of the plane that it shows, over the height
+MARGIN = 1.5  # half the height of what is shown, over half the larger distance between centres: room for discs and counts
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -23,7 +25,7 @@ class ClusterDisplay:
 
     The area of a disc is the number of records, which stands beside it with twice the standard deviation of its noise. A grey
     circle around a centre has twice that of the centre as radius. The plane is that of the first two components of the released
-    centres, which count by their records; of two features, that of the features.
+    centres, which count by their records; of two features, that of the features. Features are over the model's ``scale_``.
 
     Parameters
     ----------
@@ -114,7 +116,7 @@ class ClusterDisplay:
         ClusterDisplay
             The display, with its axes and figure as attributes.
         """
-        ax = axes_or_new(ax, (SIZE * 1.2, SIZE))
+        ax = axes_or_new(ax, (SIZE * WIDTH, SIZE))
         shares = np.clip(self.counts / max(float(self.counts.max()), 1e-300), 0.0, 1.0)
         ax.scatter(*self.places.T, s=np.maximum(LARGEST * shares, SMALLEST), color=BLUE, alpha=0.35, linewidth=0)
         ax.scatter(*self.places.T, s=12, color=BLUE, zorder=3)
@@ -123,9 +125,10 @@ class ClusterDisplay:
             ax.plot(*(place[:, None] + 2 * spread * np.stack([np.cos(turn), np.sin(turn)])), color=GREY, linewidth=0.8)
             text = f"{number}: {count:.0f} ± {2 * self.counts_std:.0f}"
             ax.annotate(text, place, xytext=(6, 6), textcoords="offset points", fontsize=9)
-        ax.set(xlabel=self.axes[0], ylabel=self.axes[1])
-        ax.set_aspect("equal", adjustable="datalim")
-        ax.margins(MARGIN)
+        low, high = self.places.min(axis=0), self.places.max(axis=0)
+        half = MARGIN * max(float((high - low).max()) / 2, 2 * float(self.spread.max()), 1e-9)
+        ends = (low + high)[:, None] / 2 + half * np.array([[-WIDTH, WIDTH], [-1.0, 1.0]])
+        ax.set(xlabel=self.axes[0], ylabel=self.axes[1], xlim=ends[0], ylim=ends[1], aspect="equal")
         ax.set_title("records ± 2 sd of the noise; circle: 2 sd of the centre", fontsize=10)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -143,10 +146,10 @@ def plane_of(centres: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def in_words(weights: np.ndarray, names: list[str]) -> str:
-    """Return the largest weights of a direction with their features, such as ``0.8 age - 0.5 hours``."""
+    """Return the largest weights of a direction with their features, such as ``0.8 age - 0.6 hours``."""
     order = np.argsort(-np.abs(weights), kind="stable")[:NAMED]
     shown = [place for place in order if abs(weights[place]) >= SHOWN * abs(weights[order[0]]) > 0]
-    if len(shown) == 1 and abs(weights[shown[0]]) > 1 - 1e-9:
-        return str(names[shown[0]])
+    if len(shown) == 1:
+        return f"{'mostly ' if abs(weights[shown[0]]) < ALONE else ''}{names[shown[0]]}"
     terms = [f"{'-' if weights[place] < 0 else '+'} {abs(weights[place]):.2g} {names[place]}" for place in shown]
     return " ".join(terms).removeprefix("+ ")

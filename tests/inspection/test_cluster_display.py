@@ -24,6 +24,8 @@ def test_discs_are_counts_and_circles_the_noise_of_the_centres():
     assert texts == [f"{i}: {count:.0f} ± {2 * model.cluster_counts_std_:.0f}" for i, count in enumerate(model.cluster_counts_)]
     for line, place, spread in zip(display.ax_.lines, display.places, display.spread, strict=True):
         np.testing.assert_allclose(np.linalg.norm(line.get_xydata() - place, axis=1), 2 * spread, rtol=1e-9)
+    ends = np.array([display.ax_.get_xlim(), display.ax_.get_ylim()])
+    assert (ends[:, 0] < display.places).all() and (display.places < ends[:, 1]).all()
     matplotlib.pyplot.close("all")
 
 
@@ -33,7 +35,8 @@ def test_the_plane_of_two_features_is_that_of_the_features_and_others_are_named_
     line = np.outer(np.arange(3.0), [0.6, -0.8, 0.0, 0.0])
     np.testing.assert_allclose(plane_of(line, np.array([5.0, 0.0, 1.0]))[:, 0], [-0.6, 0.8, 0.0, 0.0], atol=1e-12)
     assert in_words(np.array([-0.6, 0.8, 0.01]), ["age", "hours", "gain"]) == "0.8 hours - 0.6 age"
-    assert in_words(np.array([0.0, 1.0]), ["age", "hours"]) == "hours"
+    assert in_words(np.array([0.0, 1.0]), ["age", "hours"]) == in_words(np.array([0.01, 0.9999]), ["age", "hours"]) == "hours"
+    assert in_words(np.array([0.2, -0.98]), ["age", "hours"]) == "mostly hours"
 
 
 def test_other_models_are_refused():
