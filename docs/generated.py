@@ -25,7 +25,7 @@ ESTIMATOR_KINDS = [  # those that take a solver
 MODULES = (
     *("skdp", "skdp.preprocessing", "skdp.inspection", "skdp.privacy", "skdp.solvers", "skdp.losses", "skdp.penalties"),
     *("skdp.constraints", "skdp.mirror_maps", "skdp.samplings", "skdp.minimax", "skdp.scorers", "skdp.audit", "skdp.testing"),
-    *("skdp.data", "skdp.metrics", "skdp.stats", "skdp.model_selection", "skdp.pipeline", "skdp.privacy.queries"),
+    *("skdp.data", "skdp.export", "skdp.metrics", "skdp.stats", "skdp.model_selection", "skdp.pipeline", "skdp.privacy.queries"),
 )  # every name of skdp.estimators is one of skdp
 
 EXAMPLES = (  # in the order of the gallery: what everybody needs, kinds of models, problems of one's own, the guarantee

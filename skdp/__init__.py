@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from skdp import constraints as constraints
     from skdp import data as data
     from skdp import estimators as estimators
+    from skdp import export as export
     from skdp import inspection as inspection
     from skdp import losses as losses
     from skdp import metrics as metrics
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from skdp._model_files import save_model as save_model
     from skdp._version import __version__ as __version__
     from skdp.estimators import *  # noqa: F403
+    from skdp.export import to_onnx as to_onnx
     from skdp.privacy import BudgetExceededError as BudgetExceededError
     from skdp.privacy import LedgerError as LedgerError
     from skdp.privacy import LowSignalWarning as LowSignalWarning

@@ -16,6 +16,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import available_if
 
 from skdp._data_validation import len_of, quoting_no_data
+from skdp._exported import Exported
 from skdp._persons import planned_persons, taken_persons, without_number
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_frame, as_table, is_lazy
@@ -87,7 +88,7 @@ def _delegate(name: str) -> Any:
     return available_if(_has(name))(method)
 
 
-class DPPipeline(BoundToLedgers, Pipeline):
+class DPPipeline(Exported, BoundToLedgers, Pipeline):
     r"""Pipeline of private steps that spends one budget.
 
     Each step is fitted on what the steps before it release, with a part of the budget, and the whole is charged once, before the

@@ -23,6 +23,8 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_validation": {"_label_types"},
     "_extra_facts": set(),
     "_first_use": set(),
+    "_exported": {"export"},  # inside the methods
+    "export": {"_exported", "_files", "_first_use", "_version", "estimators", "model_selection", "pipeline", "preprocessing"},
     "_persons": {
         *("_data_validation", "_scikit_learn", "_table_types", "_validation"),
         "data",  # inside the function that takes the ids of a table in partitions
@@ -34,7 +36,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "data": {"_files", "_label_types", "_persons", "_table_types", "_validation", "_data_validation", "preprocessing"},
     "minimax": {"scorers", "_projections", "_validation"},
     "preprocessing": {
-        *("_validation", "_data_validation", "_files", "_first_use", "_persons", "_projections", "_table_types"),
+        *("_validation", "_data_validation", "_exported", "_files", "_first_use", "_persons", "_projections", "_table_types"),
         "_scikit_learn",  # of the transformer that spends a budget
         "data",  # inside the function that learns from a table in partitions
         "estimators",  # for two public names of additive models, on first use
@@ -51,10 +53,10 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_scikit_learn": set(),
     "inspection": {"_label_types", "_plots", "_scikit_learn", "_validation"},
     "pipeline": {
-        *("estimators", "_data_validation", "_persons", "_scikit_learn", "_table_types", "_validation"),
+        *("estimators", "_data_validation", "_exported", "_persons", "_scikit_learn", "_table_types", "_validation"),
     },
     "model_selection": {
-        "_docstrings",
+        *("_docstrings", "_exported"),
         *("_data_validation", "_persons", "_scikit_learn", "_table_types", "_validation"),
         *("data", "estimators", "inspection", "metrics", "preprocessing"),
     },
@@ -77,12 +79,22 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "estimators": {
         "_docstrings",
         *("solvers", "losses", "penalties", "constraints", "minimax", "scorers"),
-        *("data", "preprocessing", "_validation", "_data_validation", "_extra_facts", "_first_use", "_persons", "_progress"),
+        *(
+            "data",
+            "preprocessing",
+            "_validation",
+            "_data_validation",
+            "_extra_facts",
+            "_first_use",
+            "_persons",
+            "_progress",
+            "_exported",
+        ),
         *("_label_types", "_scikit_learn", "_projections", "_table_types"),
         "_files",  # inside functions that return a data frame
     },
 }
-LAZY = ("random", "pandas", "polars", "pyarrow", "skops", "matplotlib", "dask", "distributed")
+LAZY = ("random", "onnx", "pandas", "polars", "pyarrow", "skops", "matplotlib", "dask", "distributed")
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import read_unlabelled
+from skdp._exported import Exported
 from skdp._persons import planned_persons, taken_persons, without_number
 from skdp._progress import CallbackSupportMixin
 from skdp._scikit_learn.callers import check_splits
@@ -33,7 +34,7 @@ from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import PrivacyReport
 
 
-class DPEstimator(BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator, ABC):
+class DPEstimator(Exported, BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator, ABC):
     """Base of the private estimators. Subclasses declare the parameters, name the class of their task, and predict.
 
     Parameters

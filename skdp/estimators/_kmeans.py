@@ -204,9 +204,12 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, WeightedMixin, TransformerMixin,
             From 0 to ``n_clusters - 1``; of two nearest centres, the lower one.
         """
         check_is_fitted(self)
+        return np.asarray(raw_predictions(self._rows_of(X), *self._sides()).argmax(axis=1))
+
+    def _sides(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return coefficients and intercepts of linear functions, of which that of the nearest centre is largest."""
         centres = self.cluster_centers_ / self.scale_
-        raw = raw_predictions(self._rows_of(X), (centres / self.scale_).T, -np.square(centres).sum(axis=1) / 2)
-        return np.asarray(raw.argmax(axis=1))
+        return (centres / self.scale_).T, -np.square(centres).sum(axis=1) / 2
 
     @takes_tables
     def transform(self, X: Any) -> np.ndarray:

@@ -241,8 +241,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
             The scores.
         """
         check_is_fitted(self)
-        axes = self._axes(1.0)
-        return raw_predictions(self._rows_of(X), (axes / self.scale_).T, -(axes @ (self.mean_ / self.scale_)))
+        return raw_predictions(self._rows_of(X), *self._projection())
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Return the rows that have the given scores.
@@ -259,6 +258,11 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
         """
         check_is_fitted(self)
         return np.asarray(X) @ (self._axes(-1.0) * self.scale_) + self.mean_
+
+    def _projection(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the coefficients and intercepts of the scores."""
+        axes = self._axes(1.0)
+        return (axes / self.scale_).T, -(axes @ (self.mean_ / self.scale_))
 
     def _axes(self, power: float) -> np.ndarray:
         """Return the components, over the roots of their variances to a power where scores are whitened."""

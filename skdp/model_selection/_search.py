@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data_validation import quoting_no_data
 from skdp._docstrings import complete_docstring, fill_docstring, quoted
+from skdp._exported import Exported
 from skdp._persons import planned_persons, taken_persons, without_number
 from skdp._scikit_learn.callers import BAGS, is_one, join, one_run, parameters_of, warn_outside
 from skdp._scikit_learn.copies import BoundToLedgers
@@ -57,7 +58,7 @@ def _delegates(method: str) -> Callable[[Any], bool]:
 
 
 @fill_docstring(scores=quoted(SCORES))
-class _DPSearch(ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
+class _DPSearch(Exported, ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
     """Base of the searches; subclasses list the candidates.
 
     Parameters

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from skdp._exported import Exported
 from skdp._files._suffixes import imported
 from skdp.preprocessing._base import lazily, public_row
 from skdp.preprocessing._column_kinds import Indicators
@@ -15,7 +16,7 @@ from skdp.preprocessing._schema import Schema, TreatmentSchema
 
 
 @lazily
-class SchemaPipeline(Pipeline):
+class SchemaPipeline(Exported, Pipeline):
     """The steps of `from_schema`, which learn nothing; so a table in partitions or a Dask frame is mapped when it is read."""
 
     def _public_row(self, X: Any) -> Any:

@@ -246,7 +246,7 @@ class Trees:
         for start in range(0, n_trees, number):
             part = slice(start, start + number)
             #  leaf of both = leaf of the first + 2^depth * leaf of the second
-            values = self.values[start]
+            values = self.values[start].astype(np.float64)  # sums in float32 would depend on how many trees are in one
             for one in self.values[start + 1 : start + number]:
                 values = (one[:, :, None] + values[:, None, :]).reshape(len(one), -1)
             yield self.columns[part].ravel(), splits[part].reshape(-1, splits.shape[2]), values

@@ -1,0 +1,137 @@
+"""Export fitted models to ONNX."""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._files._outputs import check_outputs, write_whole
+from skdp._version import __version__
+from skdp.estimators import DPPCA, DPMinimax
+from skdp.estimators._tabular import TabularModel
+from skdp.export._columns import TRANSFORMERS, Rows, passed
+from skdp.export._graph import Graph
+from skdp.export._models import PREDICTORS, labels_of, outputs_of
+from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
+from skdp.preprocessing import SchemaColumns
+from skdp.preprocessing._pipeline import SchemaPipeline
+
+SUFFIXES = (".onnx",)
+# Estimators that have no predictions, with the reason.
+REFUSED: dict[type, str] = {DPMinimax: "it has no predictions: primal_ and dual_ are the model"}
+
+
+def to_onnx(
+    model: Any, path: str | os.PathLike[str] | None = None, *, categories: Mapping[str, Sequence[Any]] | None = None
+) -> Any:
+    """Export a fitted model to ONNX, with float64 numbers, so that other programs can predict without this package.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator or pipeline of skdp; a pipeline of scikit-learn whose steps are those of skdp; or a fitted search, for
+        its best estimator.
+    path : path-like or None, default=None
+        Where to write a file that ends in ``.onnx``, which is replaced completely or not at all. None writes nothing.
+    categories : dict or None, default=None
+        Spellings that you know, by column: ``{"work": ["clerk", "nurse"]}``. Needed for each column of text whose categories were
+        learned, because these are known by a hash that ONNX does not have. All other text of such a column counts as "other".
+
+    Returns
+    -------
+    onnx.ModelProto
+        The model, for onnxruntime 1.18 and newer.
+    """
+    check_fitted(model)
+    graph = Graph({str(name): list(cells) for name, cells in (categories or {}).items()})
+    if path is not None:
+        check_outputs([(Path(path), SUFFIXES)])
+    steps, names, width = parts_of(model), *columns_of(model)
+    rows = Rows(graph, names, width)
+    for step in steps[:-1]:
+        rows = passed(step, rows)
+    outputs = outputs_of_last(steps[-1], rows)
+    if unknown := sorted(set(graph.categories) - graph.taken):
+        raise ValueError(f"categories has the columns {unknown}; expected columns of text whose categories were learned.")
+    found = graph.finished(outputs, ["X"] if names is None else names)
+    add_facts(graph, found, model, steps[-1])
+    if path is not None:
+        write_whole(Path(path), found.SerializeToString(deterministic=True))
+    return found
+
+
+def check_fitted(model: Any) -> None:
+    """Raise NotFittedError unless the model is fitted, or learns nothing."""
+    if not isinstance(model, SchemaPipeline):
+        check_is_fitted(model)
+
+
+def parts_of(model: Any) -> list[Any]:
+    """Return the fitted steps of a model, without pipelines among them; the last one is what predicts or transforms."""
+    if isinstance(model, (DPGridSearchCV, DPRandomizedSearchCV)):
+        return parts_of(model.best_estimator_)
+    if isinstance(model, TabularModel):
+        return parts_of(model.estimator_)
+    steps = getattr(model, "steps_", model.steps) if isinstance(model, Pipeline) else []
+    found = [part for _, step in steps if step not in (None, "passthrough") for part in parts_of(step)]
+    return found or [model]
+
+
+def columns_of(model: Any) -> tuple[list[str] | None, int]:
+    """Return the names of the columns of a table, None if they have none, and their number."""
+    first = parts_of(model)[0]
+    if isinstance(first, SchemaColumns):
+        return first.names, len(first.names)
+    names = getattr(first, "feature_names_in_", None)
+    if getattr(first, "schema_", None) is not None and names is None:
+        names = list(first.schema_.columns)
+    return (None if names is None else [str(name) for name in names]), int(getattr(first, "n_features_in_", 0))
+
+
+def outputs_of_last(step: Any, rows: Rows) -> dict[str, Any]:
+    """Return the outputs of the last step."""
+    if type(step) in REFUSED:
+        raise TypeError(f"{type(step).__name__} is not exported to ONNX: {REFUSED[type(step)]}.")
+    if type(step) in PREDICTORS:
+        return outputs_of(step, rows.graph, PREDICTORS[type(step)](step, rows))
+    if type(step) in TRANSFORMERS:
+        return transformed(step, passed(step, rows))
+    raise TypeError(f"{type(step).__name__} is not exported to ONNX; expected an estimator or a transformer of skdp.")
+
+
+def transformed(step: Any, rows: Rows) -> dict[str, Any]:
+    """Return the output of a transformer."""
+    numbers = rows.numbers()
+    width = step._n_features_out if isinstance(step, DPPCA) else None
+    return {"scores" if isinstance(step, DPPCA) else "features": (numbers, np.dtype(np.float64), [width])}
+
+
+def add_facts(graph: Graph, found: Any, model: Any, last: Any) -> None:
+    """Write what is public about the fit into the model: its guarantee, the digest of its report, and the classes."""
+    steps = [model] if hasattr(model, "privacy_report_") else parts_of(model)
+    reports = [step.privacy_report_ for step in steps if hasattr(step, "privacy_report_")]
+    facts = {"skdp.version": __version__}
+    if reports:
+        kinds = {(report.budget.adjacency, report.budget.unit) for report in reports}
+        if len(kinds) > 1:
+            raise ValueError("The steps have different neighbours or units of privacy; expected the same for all steps.")
+        ((adjacency, unit),) = kinds
+        facts |= {
+            "skdp.private": json.dumps(all(report.private for report in reports)),
+            "skdp.epsilon": repr(math.fsum(report.spent.epsilon for report in reports)),
+            "skdp.delta": repr(math.fsum(report.spent.delta for report in reports)),
+            "skdp.adjacency": adjacency,
+            "skdp.privacy_unit": unit,
+            "skdp.report_sha256": " ".join(hashlib.sha256(report.to_json().encode()).hexdigest() for report in reports),
+        }
+        found.doc_string = "; ".join(report.summary for report in reports)
+    if hasattr(last, "classes_"):
+        facts["skdp.classes"] = json.dumps(labels_of(last.classes_).tolist())
+    graph.onnx.helper.set_model_props(found, facts)
