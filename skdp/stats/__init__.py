@@ -4,8 +4,10 @@ from skdp.stats._counts import Counts
 from skdp.stats._describe import describe, plan_describe
 from skdp.stats._description import Description
 from skdp.stats._functions import (
+    corr,
     count,
     count_nonzero,
+    cov,
     crosstab,
     histogram,
     histogram2d,
@@ -24,8 +26,10 @@ __all__ = [
     "Description",
     "Statistic",
     "StatisticTable",
+    "corr",
     "count",
     "count_nonzero",
+    "cov",
     "crosstab",
     "describe",
     "histogram",

@@ -6,7 +6,7 @@ from inspect import signature
 from typing import Any, TypeVar
 
 from skdp._docstrings import fill_docstring
-from skdp.stats import _numbers, _quantiles
+from skdp.stats import _covariances, _numbers, _quantiles
 from skdp.stats._counts import Counts, Side, counted, in_grid, listed, side_of
 from skdp.stats._reading import Columns, Reading, vector
 from skdp.stats._statistic import Statistic, StatisticTable
@@ -362,6 +362,97 @@ def median(x: Any, *, bounds: tuple[float, float] | None = None, **given: Any) -
     found = _quantiles.released("median", x, 0.5, bounds=bounds, **given)
     assert isinstance(found, Statistic)
     return found
+
+
+@filled
+def cov(x: Any, *, bounds: Any = None, delta: float | None = None, **given: Any) -> StatisticTable:
+    r"""Release the covariances of columns, divided by the number of records, of those in which no cell is missing.
+
+    Parameters
+    ----------
+    x : array-like of shape (n_samples, n_columns), DataFrame, or table in partitions
+        The columns; numbers.
+    bounds : tuple of float, sequence or dict of them, or None, default=None
+        Public bounds of all columns, of each, or of those that are named, to which cells are clipped. The others are learned with
+        a quarter of the budget.
+    delta : float or None, default=None
+        Delta, ``max(1 / n_samples**2, 1e-11)`` by default, which is spent only if Gaussian noise is smaller for it; 0 for none.
+    **given : Any
+        {taken}. ``column`` is a tuple of names.
+
+    Returns
+    -------
+    StatisticTable
+        The covariances in the units of both columns: ``table`` is a data frame. They are positive semidefinite.
+
+    Raises
+    ------
+    TypeError, ValueError
+        {errors}.
+
+    Notes
+    -----
+    **Privacy.** One release: the sums of the products of all pairs, of the columns and of the complete records, in units of half
+    of each range (`skdp.privacy.queries.ProductMoments`). Laplace noise grows with the square of the number of columns, and is
+    the smaller one for few of them; Gaussian noise grows with the number. A missing cell takes its record out of all entries. How
+    many are complete has noise, unless the types of the columns have no missing cells.
+
+    **The nearest matrix** that is positive semidefinite is returned, which follows from the release. Intervals are from before.
+    They are for noise and sampling, where the spread of products is the largest that variances and bounds allow, so that they are
+    often wider than need be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import cov
+    >>> x = np.arange(10_000) % 100
+    >>> found = cov(np.column_stack([x, 100 - x]), epsilon=1.0, bounds=(0, 100))
+    >>> bool(np.all(np.abs(found.value - [[833, -833], [-833, 833]]) < 100))
+    True
+    """
+    return _covariances.released("cov", x, bounds=bounds, delta=delta, **given)
+
+
+@filled
+def corr(x: Any, *, bounds: Any = None, delta: float | None = None, **given: Any) -> StatisticTable:
+    """Release the correlations of columns, of the records in which no cell is missing.
+
+    Parameters
+    ----------
+    x : array-like of shape (n_samples, n_columns), DataFrame, or table in partitions
+        The columns; numbers.
+    bounds : tuple of float, sequence or dict of them, or None, default=None
+        Public bounds, as for `cov`.
+    delta : float or None, default=None
+        Delta, as for `cov`.
+    **given : Any
+        {taken}. ``column`` is a tuple of names.
+
+    Returns
+    -------
+    StatisticTable
+        The correlations. One is NaN, printed as "not determined", if a variance is below 3 standard deviations of its noise.
+
+    Raises
+    ------
+    TypeError, ValueError
+        {errors}.
+
+    Notes
+    -----
+    **Privacy.** That of `cov`, from which correlations follow. An interval has all correlations that intervals of a covariance
+    and of both variances allow, and is often wider than need be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import corr
+    >>> x = np.arange(10_000) % 100
+    >>> found = corr(np.column_stack([x, 100 - x]), epsilon=1.0, bounds=(0, 100))
+    >>> bool(found.value[0, 1] < -0.8)
+    True
+    """
+    return _covariances.released("corr", x, bounds=bounds, delta=delta, **given)
 
 
 @filled

@@ -154,13 +154,14 @@ def column_of(
     random_state: Any,
     *,
     epsilon: float,
+    delta: float | None = 0.0,
     column: str | tuple[str, ...] | None = None,
     adjacency: str = "replace_one",
     confidence: float = 0.95,
     several: bool = False,
     **given: Any,
 ) -> Iterator[tuple[Reading, Budget, float]]:
-    """Read the columns of a pure statistic, and check the parameters that all have.
+    """Read the columns of a statistic, by default a pure one, and check the parameters that all have.
 
     Parameters
     ----------
@@ -168,8 +169,8 @@ def column_of(
         A column, or a table.
     random_state : object
         Seed of the noise in tests.
-    epsilon : float
-        Budget.
+    epsilon, delta : float
+        Budget; ``delta=None`` for the default of `budget_of`.
     column : str, tuple of str or None, default=None
         Columns of a table.
     adjacency : str, default="replace_one"
@@ -192,7 +193,7 @@ def column_of(
         del x, given
         if len(table.names) > 1 and not several:
             raise ValueError(f"x has {len(table.names)} columns; expected a single one, or column with the name of one of them.")
-        yield table, budget_of(table, epsilon, 0.0, adjacency), float(confidence)
+        yield table, budget_of(table, epsilon, delta, adjacency), float(confidence)
 
 
 def as_text(parameters: Mapping[str, Any]) -> dict[str, str]:

@@ -47,6 +47,12 @@ def crossed(x, **given):
     return stats.crosstab(frame, index, "age", categories={index: [1, 2, 3], "age": [20, 30, 40]}, epsilon=1.0, **given)
 
 
+def products(x, function=stats.cov, bounds={"age": (0, 100)}, **given):  # noqa: B006 - nothing changes it
+    """Covariances of two columns, one of them between learned bounds; a wrong column stands for one of two."""
+    columns = ("age", given.pop("column", "size"))
+    return function(x, epsilon=2.0, bounds=bounds, column=columns, **given)
+
+
 FUNCTIONS = {  # name: how it is called on a table with the columns "age" and "who", of which "age" has missing cells
     "mean": lambda x, **given: stats.mean(x, epsilon=1.0, bounds=(0, 100), **{"column": "age", **given}),
     "count": lambda x, **given: stats.count(x, epsilon=1.0, **{"column": "age", **given}),
@@ -60,6 +66,8 @@ FUNCTIONS = {  # name: how it is called on a table with the columns "age" and "w
     "histogram2d": in_two,
     "histogramdd": in_three,
     "crosstab": crossed,
+    "cov": products,
+    "corr": lambda x, **given: products(x, stats.corr, [(15, 90), (0, 7)], **given),
     "describe": described,
 }
 every_function = pytest.mark.parametrize("call", FUNCTIONS.values(), ids=FUNCTIONS)

@@ -80,24 +80,25 @@ class ColumnCells(PrivateData):
         """
         return self._counts(bins(*(finite_cells(self._columns[column]) for column in columns)), size)
 
-    def integer_sums(self, column: int, integers: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return sums of integers that follow from the cells of a column, each as two numbers that add up to it.
+    def integer_sums(self, columns: tuple[int, ...], integers: Callable[..., np.ndarray]) -> np.ndarray:
+        """Return sums of integers that follow from the cells of some columns, each as two numbers that add up to it.
 
         Both are multiples of their unit, 1 or a grain of the weights, and exact in every order of the rows, up to 2**31 records.
 
         Parameters
         ----------
-        column : int
-            Number of the column.
+        columns : tuple of int
+            Numbers of the columns, usually one.
         integers : callable
-            Maps cells to k integers each, of shape (k, n_samples), whose absolute values are at most 2**22.
+            Maps arrays of cells, one per column, to k integers per record, of shape (k, n_samples), whose absolute values are at
+            most 2**22.
 
         Returns
         -------
         ndarray of shape (2 * k,)
             Whole part and rest of the first sum, then of the second, and so on, without null records.
         """
-        found = integers(finite_cells(self._columns[column]))
+        found = integers(*(finite_cells(self._columns[column]) for column in columns))
         if self._presence is None:
             parts = [found, np.zeros_like(found)]
         else:

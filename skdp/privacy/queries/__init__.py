@@ -26,6 +26,7 @@ from skdp.privacy.queries.linked_sums import *  # noqa: F403
 from skdp.privacy.queries.loss_sums import *  # noqa: F403
 from skdp.privacy.queries.minimum import *  # noqa: F403
 from skdp.privacy.queries.newton_direction import *  # noqa: F403
+from skdp.privacy.queries.product_moments import *  # noqa: F403
 from skdp.privacy.queries.rank_scores import *  # noqa: F403
 from skdp.privacy.queries.saddle_gradient import *  # noqa: F403
 from skdp.privacy.queries.sandwich import *  # noqa: F403

@@ -76,7 +76,7 @@ class ClippedMoments(SumQuery):
 
     def partial(self, rows: ColumnCells) -> np.ndarray:
         """Return the un-noised sums, whole and the rest."""
-        return rows.integer_sums(self.column, self._terms)
+        return rows.integer_sums((self.column,), self._terms)
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the un-noised sums, as integers."""

@@ -85,7 +85,7 @@ class Deviations(SumQuery):
 
     def partial(self, rows: ColumnCells) -> np.ndarray:
         """Return the un-noised sums of what the answer is computed from, whole and the rest."""
-        return rows.integer_sums(self.column, self._squares if self.about_mean else self._powers)
+        return rows.integer_sums((self.column,), self._squares if self.about_mean else self._powers)
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the un-noised answer, an integer."""

@@ -66,7 +66,7 @@ class LimitedMoments(SumQuery):
 
     def partial(self, rows: ColumnCells) -> np.ndarray:
         """Return the un-noised sums of integers, without null records, each as two numbers that are exact."""
-        sums = [rows.integer_sums(column, Powers(*limits)) for column, limits in zip(self.columns, self.limits, strict=True)]
+        sums = [rows.integer_sums((column,), Powers(*limits)) for column, limits in zip(self.columns, self.limits, strict=True)]
         return np.concatenate([np.zeros(0), *sums])
 
     def finish(self, total: np.ndarray) -> np.ndarray:

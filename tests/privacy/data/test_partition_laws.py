@@ -43,6 +43,8 @@ OF_CELLS = {  # asked of cells, and counted exactly; that of targets of rows, to
         queries.HaarCounts((), np.zeros((0, 3)), ((1,),), (256,), weighted=True),
     ),
     queries.LimitedMoments: (queries.LimitedMoments((0, 3), np.array([[0.0, 9.0], [-1e3, 1e3]])),),
+    queries.ProductMoments: (queries.ProductMoments((0, 3), np.array([[0.0, 9.0], [-1e3, 1e3]])),),
+    queries.HalfVectorMoments: (queries.HalfVectorMoments((1, 3), np.array([[0.0, 9.0], [-1e3, 1e3]])),),
     queries.EvenMoments: (queries.EvenMoments((3,), np.array([[-2.0, 1.0]])),),
 }
 OF_CELLS |= {

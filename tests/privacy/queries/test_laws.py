@@ -64,6 +64,7 @@ from skdp.privacy.queries import (
     FourthMoments,
     Gradient,
     HaarCounts,
+    HalfVectorMoments,
     HatSums,
     JointGradient,
     JointHistogram,
@@ -80,6 +81,7 @@ from skdp.privacy.queries import (
     NewtonDirection,
     PrimalDifference,
     PrimalGradient,
+    ProductMoments,
     Query,
     Ranks,
     RankScores,
@@ -532,6 +534,16 @@ def in_limits(q, cells, y):
     return np.stack([u, q.square_weight * u**2], axis=1).ravel()
 
 
+AT_BOUNDS = tuple((np.array([*corner, 0.0]), 0.0) for corner in product((-2.0, 3.0), (0.0, 1.0), (-1.0, 7.0)))
+
+
+def products_of(q, cells, y):
+    u = [np.clip(2 * (v - low) / (high - low) - 1, -1, 1) for v, (low, high) in zip(cells[:3], q.bounds, strict=True)]
+    v = np.rint(np.append(1.0, u) * 2**22) if np.isfinite(cells[:3]).all() else np.zeros(4)
+    terms = np.outer(v, v) * np.where(np.eye(4), 0.5, 1.0) // 2**22
+    return (terms * np.where(np.eye(4), 2 * q.diagonal, 1.0))[np.triu_indices(4)]
+
+
 def ranks_of(q, cells, y):
     """Return the part of a record that is between the places of each choice, and below the ends of each candidate."""
     v = cells[q.column]
@@ -882,6 +894,9 @@ CASES = [
         lambda q, bins, *rest: np.concatenate([unit(b, n) for b, n in zip(bins, SIZES, strict=True)]),
     ),
 ]
+for kind, attained in ((ProductMoments, (0.93, NEAR)), (HalfVectorMoments, (NEAR, NEAR))):
+    query = kind((0, 1, 2), np.array([[-2.0, 3.0], [0.0, 1.0], [-1.0, 7.0]]))
+    CASES += [Case(query, Cells(), products_of, extra=AT_BOUNDS, reached=attained)]
 CASES += [
     Case(ScoreOctaves(0.7, 0.1), Binned(Squared()), distance),
     Case(LinkSums(0.7, 0.1, 0.8, -1.0, 0.5), Binned(Squared()), of_link),
