@@ -22,7 +22,7 @@ from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_frame, as_table, is_lazy
 from skdp._validation import check_number, shown
 from skdp.estimators._planned_fit import told_when_interrupted
-from skdp.estimators._report import stated_parameters
+from skdp.estimators._report import beside_released, stated_parameters
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import LowSignalWarning, PrivacyAccountingError, heard, silently, warn
@@ -51,11 +51,14 @@ class Part:
         The step.
     mu : float
         Gaussian-DP parameter of its part.
+    released : tuple of str, default=()
+        Names of parameters that follow from releases of earlier steps.
     """
 
     name: str
     model: Any
     mu: float
+    released: tuple[str, ...] = ()
 
     def behind(self, step: Any, n_features: int) -> "Part":
         """Return the step with facts about the rows that another one makes, if it has parameters for them and states none."""
@@ -65,7 +68,14 @@ class Part:
         known = {} if stated else {name: facts[name] for name in [name for name in names if name in facts][-1:]}
         if given.get("n_components") is not None:  # how many features a step learns is not known before
             known["n_components"] = min(given["n_components"], n_features)
-        return replace(self, model=clone(self.model).set_params(**known))
+        return replace(self, model=clone(self.model).set_params(**known), released=tuple(known))
+
+    def stated(self, report: PrivacyReport) -> PrivacyReport:
+        """Return the report of the step, which says what follows from releases of earlier steps."""
+        if not self.released:
+            return report
+        line = f"{' and '.join(self.released)} of the step {self.name}: from what earlier steps released"
+        return replace(report, assumptions=(line, *beside_released(report.assumptions)))
 
 
 def _has(name: str) -> Callable[[Any], bool]:
@@ -369,9 +379,10 @@ class DPPipeline(Exported, BoundToLedgers, Pipeline):
                 last = place == len(parts) - 1
                 given = (n_classes,) if last and n_classes is not None else ()
                 if place == 0 and hasattr(table, "shape") and n_persons is None:
-                    reports.append((part.name, part.model.plan(table, None, *given)))
+                    report = part.model.plan(table, None, *given)
                 else:
-                    reports.append((part.name, part.model.plan(n_units, width, *given)))
+                    report = part.model.plan(n_units, width, *given)
+                reports.append((part.name, part.stated(report)))
                 if not last:
                     width = part.model._likely_widths(table if place == 0 and hasattr(table, "shape") else None, width)[0]
                     parts[place + 1] = parts[place + 1].behind(part.model, width)
@@ -479,6 +490,7 @@ class DPPipeline(Exported, BoundToLedgers, Pipeline):
             last = place == len(parts) - 1
             with prepaid(part.mu, self.adjacency, self.privacy_unit):
                 step = part.model.fit(X, *((y,) if last else ()), **given)
+            step.privacy_report_ = parts[place].stated(step.privacy_report_)
             fitted.append((part.name, step))
             if not last:
                 with warnings.catch_warnings():
@@ -489,7 +501,9 @@ class DPPipeline(Exported, BoundToLedgers, Pipeline):
 
     def _report(self, cost: Cost, reports: list[tuple[str, PrivacyReport]], planned: bool = False) -> PrivacyReport:
         first, passes = reports[0][1], [one.public["passes"] for _, one in reports]
-        number = cost.budget.number
+        number, assumed = cost.budget.number, [line for _, one in reports for line in one.assumptions if line not in COMMON]
+        if any(line.startswith("no other parameter") for line in assumed):
+            assumed = [line for line in assumed if not line.startswith("no parameter")]
         return cost.report(
             type(self).__name__,
             planned=planned,
@@ -506,7 +520,7 @@ class DPPipeline(Exported, BoundToLedgers, Pipeline):
                 "passes": next((text for text in passes if isinstance(text, str)), None) or sum(passes),
             },
             assumptions=(
-                *dict.fromkeys(line for _, one in reports for line in one.assumptions if line not in COMMON),
+                *dict.fromkeys(assumed),
                 OTHER_FITS,
                 *assumed_of(cost.budget.unit),
             ),

@@ -99,6 +99,17 @@ def test_the_report_has_a_heading_for_each_step():
     assert report.to_dict()["steps"]["columns"]["estimator"] == "LearnedSchema"
 
 
+def test_reports_say_which_parameters_follow_from_earlier_releases():
+    model = DPPipeline(ON_ARRAYS, epsilon=9.0).fit(NUMBERS, NUMBERS[:, 0])
+    line = "data_norm of the step model: from what earlier steps released"
+    for report in (model.privacy_report_, model["model"].privacy_report_, DPPipeline(ON_ARRAYS, epsilon=9.0).plan(NUMBERS)):
+        text = " ".join(str(report).split())
+        assert line in text and "no other parameter was computed from the data: all other public values" in text
+        assert "no parameter was" not in text and "data: data_norm" not in text
+    given = [ON_ARRAYS[0], ("model", DPLinearRegression(target_bounds=(-1.0, 1.0), data_norm=1.0))]
+    assert "no parameter was computed" in str(DPPipeline(given, epsilon=9.0).fit(NUMBERS, NUMBERS[:, 0]).privacy_report_)
+
+
 WRONG = {
     "the labels": (TWO, X, np.where(np.arange(N) == 7, "maybe", Y), {}, ValueError, "classes"),
     "the length of y": (TWO, X, Y[1:], {}, ValueError, "different lengths|inconsistent numbers"),

@@ -155,7 +155,14 @@ def beside_learned(assumptions: tuple[str, ...], given: Schema) -> tuple[str, ..
     """Return the assumptions of a fit that learns columns beside those that are given, which an earlier fit may have learned."""
     if not given.has_learned:
         return assumptions
-    return (LEARNED, *(line.replace("no parameter was", "no other parameter was") for line in assumptions))
+    return (LEARNED, *beside_released(assumptions))
+
+
+def beside_released(assumptions: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the assumptions of a fit some of whose parameters, data_norm perhaps, follow from releases."""
+    return tuple(
+        line.replace("no parameter was", "no other parameter was").replace(": data_norm and all", ": all") for line in assumptions
+    )
 
 
 def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None, learned: bool) -> tuple[str, ...]:

@@ -347,7 +347,8 @@ class Spectrum:
         """
         variances, (shift, of_sample) = self.variances, np.where(self.shown, self._shifts(), 0.0)
         # Ends by the noise alone, which is inverted as the eigenvalues are; then with the spread of samples and of the mean.
-        clear = self.shown & (self.values > 2 * self.half + CLEAR * self.noise)
+        of_mean = math.sqrt(self.mean.size * self.of_mean * float(self.mean @ self.mean))  # what a wrong mean may seem to be
+        clear = self.shown & (self.values > 2 * self.half + CLEAR * self.noise + of_mean)
         low = np.where(clear, _without(self.values - Z * self.noise, self.half), 0.0)
         high = _without(np.maximum(self.values, 2 * self.half) + Z * self.noise, self.half)
         of_means = 4 * self.squared_means * self.of_mean + 2 * self.of_mean**2
