@@ -144,9 +144,20 @@ def test_the_releases_follow_from_public_facts_whatever_the_records_are(n, d, k,
         assert model.cluster_centers_.shape == model.cluster_centers_std_.shape == (k, d) and (model.cluster_counts_ >= 0).all()
 
 
-def test_a_model_is_a_function_of_its_answers(monkeypatch):
-    """Another table of the same shape, which hears the answers of the first, asks the same and leaves the same model."""
-    answers, asked, given = [], [], {"feature_bounds": 1.0, "random_state": 0, "epsilon": 1.0}
+KINDS = {  # parameters, and what comes with the first and the second table
+    "records": ({}, {}, {}),
+    "weights": ({"max_sample_weight": 2.0}, {"sample_weight": np.full(2000, 2.0)}, {"sample_weight": np.arange(2000) % 2}),
+    "persons": ({"privacy_unit": "person"}, {"persons": np.arange(2000) % 900}, {"persons": np.arange(2500) % 900}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
+def test_a_model_is_a_function_of_its_answers(adjacency, kind, monkeypatch):
+    """Another table with the same public facts, which hears the answers of the first, asks the same and leaves the same model."""
+    own, with_first, with_second = KINDS[kind]
+    given = {"feature_bounds": 1.0, "random_state": 0, "epsilon": 1.0, "adjacency": adjacency, **own}
+    answers, asked, n = [], [], 2500 if kind == "persons" else 2000  # the number of rows of persons is private
 
     def kept(oracle, query, honest=Oracle.ask):
         answers.append(honest(oracle, query))
@@ -159,9 +170,9 @@ def test_a_model_is_a_function_of_its_answers(monkeypatch):
         return answers.pop(0)
 
     monkeypatch.setattr(Oracle, "ask", kept)
-    first = DPKMeans(3, **given).fit(mixture(2000, 4))
+    first = DPKMeans(3, **given).fit(mixture(2000, 4), **with_first)
     monkeypatch.setattr(Oracle, "ask", replayed)
-    second = DPKMeans(3, **given).fit(np.full((2000, 4), 1e300))
+    second = DPKMeans(3, **given).fit(np.full((n, 4), 1e300), **with_second)
     assert not answers and not asked
     for name in ("cluster_centers_", "cluster_centers_std_", "cluster_counts_", "cluster_counts_std_", "signal_", "n_iter_"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
