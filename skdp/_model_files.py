@@ -16,7 +16,9 @@ from typing import Any
 from skdp import estimators
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import check_suffix, imported
+from skdp._validation import shown
 from skdp.preprocessing._column_kinds import KINDS
+from skdp.privacy.report.versions import versions
 from skdp.solvers import SOLVERS
 
 MODELS = (".skops", ".joblib")  # suffixes of model files
@@ -101,16 +103,28 @@ KNOWN = (  # permitted loaders of what skops trusts by itself
     *("RandomGeneratorNode", "RandomStateNode"),
 )
 
+FORMAT = 1  # of .skops files; a later version reads earlier formats
+VERSIONS = "skdp.json"  # a file in a .skops file: its format, and the versions of the software that wrote it
+# Classes that files of earlier versions name by the place where they were then; renaming a class of TRUSTED adds a line.
+MOVED: dict[str, str] = {}
+
+
+class LaterFormatError(ValueError):
+    """A file was written by a later version."""
+
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     """Save a fitted estimator or pipeline with its privacy report.
+
+    A ``.skops`` file states its format and the versions that wrote it. Later versions of skdp load it, and predict the same.
 
     Parameters
     ----------
     model : estimator
         A fitted estimator of skdp, or a pipeline that ends in one.
     path : path-like
-        ``.skops`` (holds data only) or ``.joblib`` (a pickle). An existing file is replaced completely or not at all.
+        ``.skops`` (holds data only) or ``.joblib`` (a pickle, which other versions may not read). An existing file is replaced
+        completely or not at all.
 
     Raises
     ------
@@ -149,6 +163,7 @@ def load_model(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
         joblib = imported("joblib")
         return _read(path, lambda: joblib.load(io.BytesIO(content)))
     skops = imported("skops.io")
+    content = _read(path, lambda: _of_this_version(path, content))
     types = _read(path, lambda: skops.get_untrusted_types(data=content))
     if foreign := _foreign(types) or _read(path, lambda: _misbuilt(content)):
         raise ValueError(
@@ -176,13 +191,13 @@ def model_content(model: Any, path: Path) -> bytes:
         imported("joblib").dump(model, buffer)
         return buffer.getvalue()
     skops = imported("skops.io")
-    content = skops.dumps(model)
+    content = skops.dumps(model, compression=zipfile.ZIP_DEFLATED)
     if foreign := _foreign(skops.get_untrusted_types(data=content)) or _misbuilt(content):
         raise ValueError(
             f"{path} would hold the types {foreign}, which load_model refuses; expected types of skdp and estimators of "
             "scikit-learn only. A .joblib file can hold others."
         )
-    return content
+    return _with_member(content, VERSIONS, {"format": FORMAT, **versions()})
 
 
 def rescue(model: Any, suffix: str) -> Path | None:
@@ -221,6 +236,44 @@ def _places(suffix: str) -> Iterator[Path]:
         yield Path(directory, f"skdp-model-{secrets.token_hex(8)}{suffix}")
 
 
+def _with_member(content: bytes, name: str, member: Any) -> bytes:
+    """Return a zip file with one more file, or with another content of it, as JSON."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as new:
+        for other in old.namelist():
+            if other != name:
+                new.writestr(other, old.read(other))
+        new.writestr(name, json.dumps(member))
+    return made.getvalue()
+
+
+def _of_this_version(path: Path, content: bytes) -> bytes:
+    """Return a file with the names that classes have now; LaterFormatError if a later version wrote it."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        written = json.loads(file.read(VERSIONS)) if VERSIONS in file.namelist() else {"format": 0}
+        schema = json.loads(file.read("schema.json"))
+    if written["format"] > FORMAT:
+        raise LaterFormatError(
+            f"{path} has format {written['format']}, by skdp {shown(written.get('skdp'))}; expected at most {FORMAT}, which this "
+            "version reads. Install a newer skdp."
+        )
+    return content if not _moved(schema) else _with_member(content, "schema.json", schema)
+
+
+def _moved(part: Any) -> bool:
+    """Replace names of classes that have moved since a file was written; return whether there were any."""
+    if isinstance(part, list):
+        return any([_moved(inner) for inner in part])
+    if not isinstance(part, dict):
+        return False
+    found = any([_moved(inner) for inner in part.values()])
+    name = f"{part.get('__module__')}.{part.get('__class__')}"
+    if name not in MOVED:
+        return found
+    part["__module__"], _, part["__class__"] = MOVED[name].rpartition(".")
+    return True
+
+
 def _foreign(types: Sequence[str]) -> list[str]:
     return [name for name in types if name not in TRUSTED or not _is_class(name)]
 
@@ -255,6 +308,10 @@ def _is_class(name: str) -> bool:
 
 
 def _read(path: Path, load: Any) -> Any:
-    with contextlib.suppress(Exception):  # a damaged file can raise any error, and the message may quote its content
+    try:
         return load()
+    except LaterFormatError:
+        raise
+    except Exception:  # a damaged file can raise any error, and the message may quote its content
+        pass
     raise ValueError(f"{path} cannot be read as a model; expected a file that save_model, or the command fit, wrote.")

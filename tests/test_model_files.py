@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import joblib
+import lasting_models
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,7 +28,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotEncoder, PolynomialFeatures, StandardScaler
 
 import skdp
-from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLinearRegression, DPLogisticRegression, load_model, save_model
+from skdp import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    _model_files,
+    load_model,
+    save_model,
+)
 from skdp.__main__ import main
 from skdp._model_files import ESTIMATORS, TRUSTED
 from skdp._scikit_learn.copies import BoundToLedgers
@@ -420,3 +429,60 @@ def test_a_damaged_model_is_one_clear_error(suffix, cut, folder):
     path.write_bytes(path.read_bytes()[: min(cut, path.stat().st_size // 2)])
     with pytest.raises(ValueError, match="cannot be read as a model; expected a file that save_model"):
         load_model(path, trust=True)
+
+
+WRITTEN = sorted((Path(__file__).parent / "model_files").glob("*/*.skops"))  # of each version
+
+
+@pytest.mark.parametrize("path", WRITTEN, ids=lambda path: f"{path.parent.name} {path.stem}")
+@pytest.mark.filterwarnings("ignore")
+def test_models_of_earlier_versions_predict_as_they_did(path):
+    """Whatever scikit-learn wrote them."""
+    said = json.loads((path.parent / "predictions.json").read_text())[path.stem]
+    X, model = lasting_models.inputs(8, 1)[said.pop("table")], load_model(path)
+    found = lasting_models.answers(model, X)
+    assert found.keys() == said.keys()
+    for method, expected in said.items():
+        np.testing.assert_allclose(found[method], expected, rtol=1e-12, atol=1e-12)
+    assert "the noise came from a seed" in skdp.model_card(model)
+
+
+def test_this_version_has_written_all_its_models():
+    assert {path.stem for path in WRITTEN if path.parent.name == skdp.__version__} == {
+        name for name, *_ in lasting_models.models()
+    }
+
+
+def rewritten(path, name, change):
+    """Change a file within a model file."""
+    content = path.read_bytes()
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        parts = {inner: file.read(inner) for inner in file.namelist()}
+    parts[name] = change(parts[name])
+    with zipfile.ZipFile(path, "w") as file:
+        for inner, part in parts.items():
+            if part is not None:
+                file.writestr(inner, part)
+
+
+def test_a_file_says_which_version_wrote_it_and_a_later_format_is_refused(folder, rng):
+    model, path = private().fit(rng.uniform(-0.5, 0.5, (50, 2)), np.arange(50) % 2), Path("model.skops")
+    save_model(model, path)
+    rewritten(path, "skdp.json", lambda part: None)  # as files were written before there was a format
+    assert repr(load_model(path)) == repr(model)
+    save_model(model, path)
+    rewritten(path, "skdp.json", lambda part: json.dumps({**json.loads(part), "format": 99, "skdp": "9.9"}).encode())
+    with pytest.raises(ValueError, match=r"has format 99, by skdp '9.9'; expected at most 1.*Install a newer skdp"):
+        load_model(path)
+
+
+def test_classes_that_have_moved_are_found(folder, rng, monkeypatch):
+    """Without its line in `MOVED`, the file of an earlier version is refused."""
+    model, path = private().fit(rng.uniform(-0.5, 0.5, (50, 2)), np.arange(50) % 2), Path("model.skops")
+    save_model(model, path)
+    rewritten(path, "schema.json", lambda part: part.replace(b"skdp.privacy.report.statement", b"skdp.privacy.reports"))
+    with pytest.raises(ValueError, match="holds the types"):
+        load_model(path)
+    for name in ("PrivacyReport", "PrivacySpent", "ReleaseLine"):
+        monkeypatch.setitem(_model_files.MOVED, f"skdp.privacy.reports.{name}", f"skdp.privacy.report.statement.{name}")
+    assert load_model(path).privacy_report_ == model.privacy_report_
