@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -420,14 +421,14 @@ def compare_single(repeats: int, tables: Sequence[str], sizes: Sequence[int] = S
         for n in sizes:
             cases = [whole.sample(n, seed) for seed in range(repeats)]
             columns = [
-                (seed, np.clip(case.frame[column].to_numpy(dtype=float), *bounds), bounds)
-                for seed, case in enumerate(cases)
-                for column, bounds in whole.bounds.items()
+                (place, np.clip(case.frame[column].to_numpy(dtype=float), *bounds), bounds)
+                for place, (case, (column, bounds)) in enumerate(product(cases, whole.bounds.items()))
             ]
             for function in SINGLE:
                 for epsilon in EPSILONS:
                     found: dict[str, list[float]] = {}
-                    for seed, x, bounds in columns:
+                    for place, x, bounds in columns:
+                        seed = hash((place, epsilon, n)) % 2**32  # of noise, for each column and cell
                         one = of_theirs(function, x, bounds, epsilon, seed)
                         found.setdefault("diffprivlib", []).append(error(function, x, one, bounds))
                         for adjacency in ADJACENCIES:
@@ -470,22 +471,28 @@ def cover_single(
                 for n in sizes:
                     for epsilon in EPSILONS:
                         rates = {
-                            column: covered(function, x, None if learned else whole.bounds[column], n, epsilon, repeats)
-                            for column, x in cells.items()
+                            column: covered(function, x, None if learned else whole.bounds[column], n, epsilon, repeats, place)
+                            for place, (column, x) in enumerate(cells.items())
                         }
                         facts = {"function": function, "learned": learned, "table": name}
                         yield {**facts, "n": n, "epsilon": epsilon, "rates": rates}
 
 
 def covered(
-    function: str, population: np.ndarray, bounds: tuple[float, float] | None, n: int, epsilon: float, repeats: int
+    function: str,
+    population: np.ndarray,
+    bounds: tuple[float, float] | None,
+    n: int,
+    epsilon: float,
+    repeats: int,
+    place: int = 0,
 ) -> float:
     """Return the share of intervals that cover the statistic of a population, of the values that its name says."""
     hits, truths = 0, {}
     cells = np.sort(population)
     for seed in range(repeats):
-        x = population[np.random.default_rng(1000 + seed).integers(population.size, size=n)]
-        with noise_of(seed):
+        x = population[np.random.default_rng([seed, place]).integers(population.size, size=n)]
+        with noise_of(hash((seed, place, n, epsilon)) % 2**32):
             found = of_ours(function, x, bounds, epsilon)
         low, high = found.interval
         if function in ("median", "quantile"):
