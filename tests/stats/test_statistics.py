@@ -154,7 +154,7 @@ def said(found):
     return [repr([np.asarray(part).tolist() for part in (each if isinstance(each, tuple) else (each,))]) for each in parts]
 
 
-def replayed(monkeypatch, call):
+def replayed(monkeypatch, call, other=OTHER):
     """What a function says of two tables, if the answers for the second one are those for the first; with its warnings."""
     honest, tape = Oracle._answer, []
 
@@ -164,7 +164,7 @@ def replayed(monkeypatch, call):
 
     monkeypatch.setattr(Oracle, "_answer", answer)
     results = []
-    for frame, replaying in ((FRAME, False), (OTHER, True)):  # noqa: B007 - read by `answer`
+    for frame, replaying in ((FRAME, False), (other, True)):  # noqa: B007 - read by `answer`
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
             results.append((said(call(frame)), [str(one.message) for one in heard]))
@@ -172,10 +172,19 @@ def replayed(monkeypatch, call):
     return results
 
 
-@pytest.mark.parametrize("call", FUNCTIONS.values(), ids=FUNCTIONS)
-def test_nothing_leaves_but_the_answers(call, monkeypatch):
-    first, second = replayed(monkeypatch, call)
-    assert first == second
+@every_function
+@pytest.mark.parametrize("persons", (False, True), ids=("records", "persons"))
+def test_nothing_leaves_but_the_answers(call, persons, monkeypatch):
+    """In memory, or in partitions if the answers were heard in memory; persons may have other numbers of rows."""
+    dask, other, given = pytest.importorskip("dask.dataframe"), OTHER, {}
+    if persons:
+        other, given = (
+            pd.concat([OTHER, OTHER[:50]], ignore_index=True).assign(who=np.arange(N + 50) % (N // 3)),
+            {"persons": "who"},
+        )
+    for table in (other, dask.from_pandas(other, npartitions=3)):
+        first, second = replayed(monkeypatch, lambda x: call(x, **given), table)
+        assert first == second
 
 
 def test_the_replay_catches_a_value_without_noise(monkeypatch):
