@@ -162,29 +162,28 @@ def replayed(monkeypatch, call, other=OTHER):
         found = honest(self, query, release, records)
         return tape.pop(0) if replaying else tape.append(found) or found
 
-    monkeypatch.setattr(Oracle, "_answer", answer)
     results = []
     for frame, replaying in ((FRAME, False), (other, True)):  # noqa: B007 - read by `answer`
-        with warnings.catch_warnings(record=True) as heard:
+        with warnings.catch_warnings(record=True) as heard, monkeypatch.context() as patched:
+            patched.setattr(Oracle, "_answer", answer)
             warnings.simplefilter("always")
             results.append((said(call(frame)), [str(one.message) for one in heard]))
     assert not tape
     return results
 
 
+PEOPLE = pd.concat([OTHER, OTHER[:50]], ignore_index=True).assign(who=np.arange(N + 50) % (N // 3))  # with other numbers of rows
+
+
 @every_function
-@pytest.mark.parametrize("persons", (False, True), ids=("records", "persons"))
-def test_nothing_leaves_but_the_answers(call, persons, monkeypatch):
-    """In memory, or in partitions if the answers were heard in memory; persons may have other numbers of rows."""
-    dask, other, given = pytest.importorskip("dask.dataframe"), OTHER, {}
-    if persons:
-        other, given = (
-            pd.concat([OTHER, OTHER[:50]], ignore_index=True).assign(who=np.arange(N + 50) % (N // 3)),
-            {"persons": "who"},
-        )
-    for table in (other, dask.from_pandas(other, npartitions=3)):
-        first, second = replayed(monkeypatch, lambda x: call(x, **given), table)
-        assert first == second
+@pytest.mark.parametrize("other, given", [(OTHER, {}), (PEOPLE, {"persons": "who"})], ids=("records", "persons"))
+@pytest.mark.parametrize("partitions", (0, 3))
+def test_nothing_leaves_but_the_answers(call, other, given, partitions, monkeypatch):
+    def called(x):
+        return call(pytest.importorskip("dask.dataframe").from_pandas(x, npartitions=partitions) if partitions else x, **given)
+
+    first, second = replayed(monkeypatch, called, other)
+    assert first == second
 
 
 def test_the_replay_catches_a_value_without_noise(monkeypatch):
