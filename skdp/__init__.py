@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from skdp._version import __version__ as __version__
     from skdp.estimators import *  # noqa: F403
     from skdp.export import to_onnx as to_onnx
+    from skdp.export import to_sklearn as to_sklearn
     from skdp.privacy import BudgetExceededError as BudgetExceededError
     from skdp.privacy import LedgerError as LedgerError
     from skdp.privacy import LowSignalWarning as LowSignalWarning

@@ -29,3 +29,20 @@ class Exported:
         from skdp.export import to_onnx
 
         return to_onnx(self, path, categories=categories)
+
+    def to_sklearn(self) -> Any:
+        """Return plain objects of scikit-learn with equal predictions; `skdp.export.to_sklearn` says for which models.
+
+        Returns
+        -------
+        estimator
+            An estimator or a pipeline of scikit-learn.
+
+        Raises
+        ------
+        TypeError
+            If there are none.
+        """
+        from skdp.export import to_sklearn
+
+        return to_sklearn(self)

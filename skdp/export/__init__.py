@@ -6,5 +6,6 @@ from skdp._first_use import on_first_use
 
 if TYPE_CHECKING:
     from skdp.export._onnx import to_onnx as to_onnx
+    from skdp.export._plain import to_sklearn as to_sklearn
 else:
     __getattr__, __dir__, __all__ = on_first_use(__name__)

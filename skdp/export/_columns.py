@@ -172,7 +172,6 @@ def places(facts: Category, rows: Rows, place: int) -> str:
             f"The column {name!r} was learned by a hash of its text, which ONNX does not have; expected the spellings that you "
             f"know, to_onnx(categories={{{name!r}: ['one', 'another']}}). All other text counts as 'other'."
         )
-    rows.graph.taken.add(name)
     cells = [*rows.graph.categories.get(name, ()), *map(str, facts.buckets)]
     of_cells = facts.places(bucket_cells(np.fromiter(cells, dtype=object, count=len(cells)))).tolist()
     texts = [spelling(cell) for cell in cells]

@@ -25,7 +25,7 @@ class Graph:
 
     def __init__(self, categories: Mapping[str, Sequence[Any]]) -> None:
         self.onnx: Any = imported("onnx", OF_EXPORT)
-        self.categories, self.taken = categories, set[str]()
+        self.categories = categories
         self._nodes: list[Any] = []
         self._constants: dict[Any, Any] = {}
         self._inputs: dict[str, Any] = {}

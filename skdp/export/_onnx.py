@@ -58,8 +58,8 @@ def to_onnx(
     for step in steps[:-1]:
         rows = passed(step, rows)
     outputs = outputs_of_last(steps[-1], rows)
-    if unknown := sorted(set(graph.categories) - graph.taken):
-        raise ValueError(f"categories has the columns {unknown}; expected columns of text whose categories were learned.")
+    if unknown := sorted(set(graph.categories) - set(names or ())):
+        raise ValueError(f"categories has the columns {unknown}; expected columns of the model.")
     found = graph.finished(outputs, ["X"] if names is None else names)
     add_facts(graph, found, model, steps[-1])
     if path is not None:

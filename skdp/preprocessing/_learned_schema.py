@@ -9,6 +9,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Partitions, TargetReader
+from skdp._exported import Exported
 from skdp._persons import taken_persons, without_number
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._scikit_learn.pipelines import warn_of_learning_steps
@@ -30,7 +31,7 @@ OUTPUTS = ("rows", "standardized", "units")
 LIKELY = (2, 20)  # numbers of common categories of a column of text for which a step behind this one is planned
 
 
-class LearnedSchema(TransformerMixin, BoundToLedgers):
+class LearnedSchema(Exported, TransformerMixin, BoundToLedgers):
     r"""Learn bounds, scales and common categories of a data frame from noisy histograms, and map frames by them.
 
     The first release counts the cells of each column in bins that suit every unit: numbers by sign and binary exponent, text by a

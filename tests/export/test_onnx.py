@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -19,20 +20,30 @@ from skdp.estimators import (
     DPAdditiveRegressor,
     DPAUCMaximizer,
     DPConstrainedRegression,
+    DPGradientBoostingClassifier,
     DPKMeans,
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
     DPMultinomialNB,
     DPQuantileRegressor,
+    DPTabularClassifier,
 )
 from skdp.estimators._tabular import TabularModel
+from skdp.estimators.additive._bins import bins_of
+from skdp.estimators.boosting._trees import Trees
+from skdp.model_selection import DPGridSearchCV
 from skdp.pipeline import DPPipeline
-from skdp.preprocessing import BoundedScaler, RowNormClipper, from_schema
+from skdp.preprocessing import BoundedScaler, LearnedSchema, RowNormClipper, from_schema
 from tests.helpers.sums import fits
 
 pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
+
+
+def slowly(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
 
 N, D = 600, 3
 RNG = np.random.default_rng(0)
@@ -83,10 +94,6 @@ def answers(content, table):
     return dict(zip([entry.name for entry in session.get_outputs()], session.run(None, feed), strict=True))
 
 
-def slowly(*values):
-    return pytest.param(*values, marks=pytest.mark.slow)
-
-
 METHODS = {
     **{name: "predict" for name in ("label", "prediction", "cluster")},
     **{name: "transform" for name in ("scores", "features")},
@@ -124,7 +131,7 @@ OF_ARRAYS = [
     (DPConstrainedRegression(**LOUD, target_bounds=(-1, 1)), NUMBERS, ["prediction"]),
     (DPAUCMaximizer(**LOUD), CLASSES, ["label", "decision"]),
     (DPMultinomialNB(**LOUD), (np.abs(X), THREE), ["label", "probabilities", "decision"]),
-    (DPKMeans(3, **LOUD), (X,), ["cluster"]),
+    slowly(DPKMeans(3, **LOUD), (X,), ["cluster"]),
     (DPPCA(2, **LOUD), (X,), ["scores"]),
     (DPPCA(2, **LOUD, whiten=True), (X,), ["scores"]),
     (DPAdditiveClassifier(**LOUD, feature_bounds=1.0, interactions=[(0, 1)]), CLASSES, ["label", "probabilities", "decision"]),
@@ -219,3 +226,182 @@ def test_the_file_is_whole_and_states_the_guarantee(tmp_path):
     with pytest.raises(ValueError, match="expected a name that ends in one of"):
         model.to_onnx(tmp_path / "model.pb")
     assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
+
+
+OF_PLAIN = [
+    (DPLogisticRegression(**LOUD, data_norm=1.0), CLASSES, "LogisticRegression"),
+    (DPLogisticRegression(**LOUD, data_norm=1.0), THREE_CLASSES, "LogisticRegression"),
+    (DPLinearSVC(**LOUD, data_norm=1.0), (X, THREE.astype(float)), "LinearSVC"),
+    (DPAUCMaximizer(**LOUD), CLASSES, "LinearSVC"),
+    (DPQuantileRegressor(**LOUD, data_norm=1.0), NUMBERS, "TransformedTargetRegressor"),
+    (DPLinearRegression(**LOUD, data_norm=1.0, target_bounds=[(-1, 1), (0, 0.5)]), (X, X[:, :2]), "TransformedTargetRegressor"),
+    (DPLinearRegression(**LOUD, data_norm=1.0, target_bounds=(0, 9), link="log"), (X, SCORE**2), "TransformedTargetRegressor"),
+    (DPAdditiveClassifier(**LOUD, feature_bounds=1.0), CLASSES, "Pipeline"),
+    (DPAdditiveRegressor(**LOUD, feature_bounds=1.0, target_bounds=(-1, 1)), NUMBERS, "Pipeline"),
+    slowly(DPKMeans(3, **LOUD, feature_bounds=2.0), (X,), "Pipeline"),
+    (DPPCA(2, **LOUD, feature_bounds=2.0, whiten=True), (X,), "Pipeline"),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("model, given, kind", OF_PLAIN, ids=lambda value: type(value).__name__)
+def test_plain_objects_of_arrays_give_the_same_predictions(model, given, kind):
+    model.fit(*given)
+    check_plain(model, np.vstack([X[:50], 9 * X[:50], np.eye(3)]), kind)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "model, y",
+    (
+        (DPAdditiveClassifier(**LOUD, schema={name: SCHEMA[name] for name in ("age", "income", "work")}), AGE),
+        slowly(
+            DPLogisticRegression(**LOUD, schema={name: SCHEMA[name] for name in ("age", "income", "work")}, inference=True), AGE
+        ),
+        slowly(DPLogisticRegression(**LOUD, schema={"work": SCHEMA["work"]}), AGE),
+    ),
+    ids=lambda value: type(value).__name__,
+)
+def test_plain_objects_of_frames_give_the_same_predictions(model, y):
+    names = list(model.schema)
+    check_plain(model.fit(FRAME[names], y), NEW.loc[NEW.index != 1, names])  # whose text has blanks around it
+
+
+def check_plain(model, table, kind=None):
+    plain = model.to_sklearn()
+    assert kind in (None, type(plain).__name__) and type(plain).__module__.startswith("sklearn.")
+    assert b"skdp" not in pickle.dumps(plain)
+    for name in ("predict", "predict_proba", "decision_function", "transform"):
+        if hasattr(model, name) and not (name == "transform" and isinstance(model, DPKMeans)):
+            own, others = getattr(model, name)(table), getattr(plain, name)(table)
+            if name == "predict" and not hasattr(model, "target_bounds_"):
+                assert others.tolist() == own.tolist()
+            else:
+                np.testing.assert_allclose(others, own, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "model, given, reason",
+    (
+        (DPMultinomialNB(**LOUD), (np.abs(X), LABELS), "no public class"),
+        (DPAdditiveClassifier(**LOUD, feature_bounds=1.0, interactions=[(0, 1)]), CLASSES, "pairs of columns"),
+        (DPLinearSVC(**LOUD, schema={"age": SCHEMA["age"]}), (FRAME[["age"]], AGE), "longer than 1"),
+        (DPLinearSVC(**LOUD, schema={"code": SCHEMA["code"]}), (FRAME[["code"]], AGE), "several spellings"),
+        (DPLinearRegression(epsilon=0.5, data_norm=1.0, target_bounds=(0, 9), link="log"), (X, SCORE**2), "bent"),
+    ),
+    ids=lambda value: type(value).__name__,
+)
+def test_what_has_no_plain_object_names_the_other_export(model, given, reason):
+    with pytest.raises(TypeError, match=f"{reason}.*to_onnx"):
+        model.fit(*given).to_sklearn()
+
+
+LEARNED = pd.DataFrame(
+    {**FRAME.drop(columns="code"), "day": RNG.integers(0, 1000, N) * 86400.0, "code": RNG.integers(1, 4, N).astype(str)}
+)
+LATER = pd.concat([LEARNED[:40], pd.DataFrame({**NEW, "day": [np.nan, np.inf, -np.inf, *range(7)]})], ignore_index=True)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "model, y",
+    (
+        (LearnedSchema(**LOUD), None),
+        slowly(LearnedSchema(**LOUD, output="units"), None),
+        slowly(DPLogisticRegression(**LOUD), AGE),
+        slowly(DPLinearRegression(**LOUD), PAY),
+        slowly(DPPCA(**LOUD), None),
+        slowly(DPAdditiveClassifier(**LOUD), AGE),
+        slowly(DPGradientBoostingClassifier(**LOUD), AGE),
+        slowly(DPTabularClassifier(**LOUD), AGE),
+        slowly(DPPipeline([("s", LearnedSchema()), ("p", DPPCA(2)), ("m", DPLogisticRegression())], **LOUD), AGE),
+        slowly(DPGridSearchCV(DPLogisticRegression(), {"alpha": [0.0, 0.1]}, **LOUD), AGE),
+    ),
+    ids=lambda value: type(value).__name__,
+)
+def test_learned_columns_give_the_same_predictions(model, y):
+    model.fit(LEARNED, y)
+    check_equal(model, LATER, {**KNOWN, "code": [1, 2, 3, "zz"]})
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_learned_text_needs_spellings_that_the_user_knows():
+    model = LearnedSchema(**LOUD).fit(LEARNED[["age", "work"]])
+    with pytest.raises(ValueError, match=r"'work' was learned by a hash .* to_onnx\(categories=\{'work': "):
+        model.to_onnx()
+    with pytest.raises(ValueError, match=r"categories has the columns \['wrok'\]"):
+        model.to_onnx(categories={"work": ["clerk"], "wrok": ["clerk"]})
+    found = answers(model.to_onnx(categories={"work": ["clerk"]}).SerializeToString(), LATER[["age", "work"]])
+    others = LATER[["age", "work"]].assign(
+        work=LATER["work"].where(LATER["work"].isin(["clerk", " clerk ", "", None]), "any other")
+    )
+    np.testing.assert_allclose(found["features"], model.transform(others), rtol=0, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("n_outputs", (1, pytest.param(3, marks=pytest.mark.slow)))
+def test_trees_at_edges_of_bins_and_means_over_columns(n_outputs):
+    """Made-up trees: public draws, with a column of bin weights 0, as where the releases tell next to nothing of a part."""
+    y = AGE if n_outputs == 1 else FRAME["code"]
+    model = DPAdditiveClassifier(**LOUD, schema=SCHEMA).fit(FRAME, y)
+    boosted, trees = DPGradientBoostingClassifier(**LOUD, schema=SCHEMA), made_trees(model.basis_, n_outputs)
+    vars(boosted).update({name: value for name, value in vars(model).items() if name.endswith("_")})
+    boosted.trees_ = trees
+    check_equal(boosted, NEW)
+    assert (boosted.decision_function(NEW) != model.decision_function(NEW)).any()
+
+
+def made_trees(basis, n_outputs):
+    rng, bins, depth, n_trees = np.random.default_rng(1), bins_of(basis), 3, 20
+    columns = rng.integers(len(bins.columns), size=(n_trees, depth))
+    splits = rng.random((n_trees, depth, max(bins.sizes))) < 0.5
+    values = rng.normal(size=(n_trees, n_outputs, 2**depth)).astype(np.float32)
+    averages = {place: (np.arange(bins.sizes[place]) % 2) / (bins.sizes[place] // 2) for place in (0, 2)}
+    return Trees(bins, columns, np.packbits(splits, axis=2), values, None, averages)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "kind, y",
+    (
+        (LearnedSchema, None),
+        slowly(DPLogisticRegression, AGE),
+        slowly(DPGradientBoostingClassifier, AGE),
+    ),
+)
+def test_no_record_and_no_number_of_rows_is_in_a_file(kind, y):
+    """A rare text and a rare number; with persons, the number of rows is private."""
+    ids = np.arange(N) // 2
+    frame = LEARNED.assign(
+        age=LEARNED["age"].where(LEARNED.index != 7, 77.1234567), work=LEARNED["work"].where(LEARNED.index != 7, "canary")
+    )
+    model = kind(epsilon=1.0, delta=1e-3, privacy_unit="person").fit(frame, y, persons=ids)
+    found = model.to_onnx(categories=KNOWN | {"code": [1, 2, 3]})
+    content, numbers = found.SerializeToString(), constants(found)
+    assert b"canary" not in content and b"77.1234567" not in content
+    assert not np.isin([77.1234567, 77.1234567 / 2, float(N)], numbers).any()
+    assert not any(str(N) in entry.value for entry in found.metadata_props if "sha" not in entry.key)
+
+
+def constants(found):
+    """Return all numbers of a file."""
+    from onnx import numpy_helper
+
+    arrays = [numpy_helper.to_array(tensor) for tensor in found.graph.initializer]
+    return np.concatenate([array.ravel().astype(float) for array in arrays if array.dtype.kind in "fiu"])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_exports_read_no_attribute_that_a_fit_has_not_released(monkeypatch):
+    """What is exported of a model equals what is exported of its released attributes alone, whatever else it holds."""
+    model = DPLinearSVC(**LOUD, data_norm=1.0).fit(X, LABELS)
+    content = model.to_onnx().SerializeToString(deterministic=True)
+    model.records_ = X
+    assert model.to_onnx().SerializeToString(deterministic=True) == content
+
+
+def test_outputs_give_way_to_columns_of_their_names():
+    schema = {"features": {"kind": "number", "bounds": [0, 1]}}
+    found = answers(from_schema(schema).to_onnx().SerializeToString(), pd.DataFrame({"features": [0.0, 1.0]}))
+    assert list(found) == ["features_"] and found["features_"].shape == (2, 1)
