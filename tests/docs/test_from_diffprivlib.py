@@ -46,14 +46,4 @@ def test_their_side_runs_and_has_all_public_names():
         if not name.startswith("_") and (inspect.isclass(found) or inspect.isfunction(found))
     }
     assert diffprivlib.__version__ >= "0.6.6"
-    assert public - {name for code in THEIRS for name in re.findall(r"(?:tools|models)\.\w+", code)} == AWAITED
-
-
-AWAITED = {
-    "tools.histogram",
-    "tools.histogram2d",
-    "tools.histogramdd",
-    "tools.sum",
-    "tools.nansum",
-    "tools.count_nonzero",
-}
+    assert public <= {name for code in THEIRS for name in re.findall(r"(?:tools|models)\.\w+", code)}
