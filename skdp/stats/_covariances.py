@@ -90,7 +90,9 @@ class Moments:
         """The nearest covariances to those with noise that are positive semidefinite; few missing cells count as none."""
         few = not self.weighted and self.n_samples - self.number < FEW * self.noise_of_number
         values, vectors = np.linalg.eigh(self._of_number(float(self.n_samples) if few else self.number))
-        return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))
+        found = roots @ roots.T
+        return np.asarray((found + found.T) / 2)
 
     def _of_number(self, number: float) -> np.ndarray:
         mean = self.sums[0, 1:] / number
