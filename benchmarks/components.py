@@ -24,7 +24,7 @@ from skdp.privacy.budget import ADJACENCIES
 __all__ = ["TABLES", "compare"]
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
-FEW, MANY = 3, 30  # fits of diffprivlib per cell, from so many features on
+FEW = 3  # fits of diffprivlib per cell
 THEIR_FEATURES = 60  # up to which diffprivlib needs less than a minute for a fit
 SIZES = ((50_000, 20), (300_000, 20), (50_000, 100))  # records and features of the tables that are timed
 ABOUT = """\
@@ -32,7 +32,7 @@ ABOUT = """\
 
 Variance that k private components catch over that of the best k, on the records of the fit, in units of public bounds that
 were written down before looking. Medians of {repeats} fits; delta = 1 / n**2. diffprivlib's PCA has pure epsilon; it was run with
-up to {most} features, {few} times from {many} on, and the better of `centered=True` and `centered=False` in each cell is shown.
+up to {most} features, {few} times, and the better of `centered=True` and `centered=False` in each cell is shown.
 "found" is the mean number of components above the noise; an exclamation mark means that the fit warned before the charge. Tables
 with a star set no constant; numbers in their names are those of records, drawn at random. "schema" and "learned" have all columns
 of the table, numbers and categories, prepared by a public schema, or by one that is learned within the budget; the best
@@ -171,7 +171,7 @@ def cells(name: str, repeats: int) -> Iterator[dict[str, Any]]:
             yield {**facts, "k": k, "method": adjacency, "caught": shares, **noticed}
     if rows is None or judge is None or rows.shape[1] > THEIR_FEATURES or not importlib.util.find_spec("diffprivlib"):
         return
-    repeats = repeats if rows.shape[1] < MANY else min(FEW, repeats)
+    repeats = min(FEW, repeats)
     for k in numbers:
         both = [
             [median(theirs(rows, judge, k, epsilon, centered, seed) for seed in range(repeats)) for epsilon in EPSILONS]
@@ -228,7 +228,7 @@ def compare(tables: list[str], repeats: int, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_json({**made_with(), "repeats": repeats, "results": results, "times": timed}, out / "components.json")
     page = [
-        ABOUT.format(repeats=repeats, few=FEW, many=MANY, most=THEIR_FEATURES),
+        ABOUT.format(repeats=repeats, few=FEW, most=THEIR_FEATURES),
         *lines,
         "",
         "One thread, one process:",
