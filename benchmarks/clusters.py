@@ -26,6 +26,7 @@ __all__ = ["CASES", "compare"]
 
 EPSILONS = (0.1, 0.5, 1.0, 3.0)
 DEVELOPED = "development"  # cases on which constants of DPKMeans were set
+COUNTED = (500, 5000, 50_000)
 TIMED = ((50_000, 20, 8), (100_000, 20, 8), (300_000, 14, 10))
 ABOUT = """\
 # Clusters
@@ -48,6 +49,12 @@ TIMES = """
 ## Time
 
 Seconds of one fit of `DPKMeans` at epsilon 1, and of scikit-learn's `KMeans(n_init=1)`, on one thread; mixtures.
+"""
+COUNTS = """
+## Counts
+
+Share of {counts} noisy counts, of {fits} fits per cell with four clusters, that are within 1.96 of their standard deviations from
+the number of the records that are nearest to the published centre.
 """
 LSH = {
     "mixture 0": (17.7, 10.8, 10.5, 7.5),
@@ -243,6 +250,26 @@ def _times() -> list[str]:
     return lines
 
 
+def _coverage(repeats: int) -> list[str]:
+    lines = []
+    for n in COUNTED:
+        heavy = np.clip(np.random.default_rng(0).standard_t(1.5, (n, 3)) / 50, -1, 1)
+        for name, rows in {"mixture": mixture(n, 3, 4, 4.0, 1), "heavy tails": heavy}.items():
+            for adjacency in ADJACENCIES:
+                shares = []
+                for epsilon in EPSILONS:
+                    within = []
+                    for seed in range(repeats):
+                        with noise_of(seed):
+                            model = DPKMeans(4, epsilon=epsilon, adjacency=adjacency, feature_bounds=1.0, random_state=seed)
+                            errors = model.fit(rows).cluster_counts_ - np.bincount(model.predict(rows), minlength=4)
+                        within.append(np.mean(np.abs(errors) < 1.96 * model.cluster_counts_std_))
+                    shares.append(float(np.mean(within)))
+                lines.append(row([name, str(n), adjacency, *(f"{share:.3f}" for share in shares)]))
+                print(lines[-1], flush=True)
+    return lines
+
+
 def compare(cases: list[str], frames: list[str], repeats: int, out: Path) -> None:
     """Measure all cells; write clusters.json and clusters.md.
 
@@ -268,6 +295,9 @@ def compare(cases: list[str], frames: list[str], repeats: int, out: Path) -> Non
         lines += [MIXED, row(head), row(["---"] * len(head))]
         for name in frames:
             lines += _mixed(name, repeats)
+        head = ["table", "n", "adjacency", *map(str, EPSILONS)]
+        lines += [COUNTS.format(counts=40 * repeats, fits=10 * repeats), row(head), row(["---"] * len(head))]
+        lines += _coverage(10 * repeats)
         head = ["n x d", "k", "DPKMeans", "KMeans", "ratio"]
         lines += [TIMES, row(head), row(["---"] * len(head)), *_times()]
     out.mkdir(parents=True, exist_ok=True)

@@ -21,10 +21,12 @@ def test_mixtures_have_the_stated_ratio():
 @pytest.mark.slow
 def test_the_page_has_a_line_for_each_cell(tmp_path, monkeypatch):
     monkeypatch.setattr(clusters, "TIMED", ((500, 2, 2),))
+    monkeypatch.setattr(clusters, "COUNTED", (50,))
+    monkeypatch.setattr(clusters, "EPSILONS", (1.0, 3.0))
     monkeypatch.setattr(clusters, "_mixed", lambda name, repeats: [name])
     main(["clusters", "--cases", "small mixture", "--repeats", "1", "--out", str(tmp_path)])
     results = json.loads((tmp_path / "clusters.json").read_text())["results"]
     text = (tmp_path / "clusters.md").read_text()
     for found in results:
         assert " | ".join([found["model"], *(f"{ratio:.2f}" for ratio in found["ratios"].values())]) in text
-    assert "| 500 x 2 | 2 |" in text and "| small mixture |" in text
+    assert "| heavy tails | 50 |" in text and "| 500 x 2 | 2 |" in text and "| small mixture |" in text
