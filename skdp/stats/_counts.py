@@ -17,23 +17,24 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.errors import silently
 from skdp.privacy.queries import JointHistogram, SingleCount
 from skdp.privacy.queries._base import WithParameters
-from skdp.privacy.report.statement import PrivacyReport, PrivacySpent
+from skdp.privacy.report.statement import PrivacyReport
 from skdp.stats._bounds import Bounds, Pair, checked_bounds
 from skdp.stats._intervals import quantile
 from skdp.stats._plan import Ask, Statement, StatisticsPlan, as_text, column_of
 from skdp.stats._reading import Reading
-from skdp.stats._statistic import Statistic
+from skdp.stats._statistic import Reported, Statistic
 
 MOST_CELLS = 2**22  # of a grid of bins: more need more memory than the records
 # Epsilon below which counts are projected on those from 0 on that add up to the public number of records; from it on they are cut
 # at 0, as the projection spreads the noise over empty cells. From a study of a prototype on adult, california and
 # bank (total variation of 20 and 200 bins); it was not measured again.
 PROJECTED = 1.0
+MOST_SHOWN = 60  # counts that are printed; a choice
 HIDDEN = 0.25  # noise of a count over the number of records from which on a warning says so. A choice.
 
 
-@dataclass(frozen=True, eq=False)
-class Counts:
+@dataclass(frozen=True, eq=False, repr=False)
+class Counts(Reported):
     """Hold counts in the cells of a grid that were released with noise, and their intervals.
 
     Parameters
@@ -76,11 +77,6 @@ class Counts:
         """Ends of the intervals."""
         return self.low, self.high
 
-    @property
-    def privacy_spent(self) -> PrivacySpent:
-        """Spent epsilon and delta."""
-        return self.privacy_report.spent
-
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the counts and the edges of each side, as NumPy returns them."""
         return iter((self.counts, *self.axes))
@@ -102,14 +98,18 @@ class Counts:
         return imported("pandas").DataFrame(table, index=labels[0], columns=labels[1] if len(labels) > 1 else ["count"])
 
     def __str__(self) -> str:
-        """Return a line of the shape, the noise and the cost."""
+        """Return the shape, the noise and the cost, and the counts where there are few of one or two sides."""
         shape = " x ".join(map(str, self.counts.shape))
-        spent = f"epsilon {self.privacy_spent.epsilon:.4g}" if self.privacy_report.private else "not private"
-        return f"{self.name} of {shape} cells, noise {self.noise_std:.3g} each ({spent})"
-
-    def __repr__(self) -> str:
-        """Return the text of `print`."""
-        return str(self)
+        head = f"{self.name} of {shape} cells, noise {self.noise_std:.3g} each ({self.cost_in_words})"
+        if len(self.axes) > 2 or self.counts.size > MOST_SHOWN:
+            return head
+        axes = [_labels(axis, size) for axis, size in zip(self.axes, self.counts.shape, strict=True)]
+        titles = [["", *axes[1]]] if len(axes) > 1 else []
+        table = self.counts.reshape(len(axes[0]), -1)
+        rows = [*titles, *([label, *(f"{count:.0f}" for count in row)] for label, row in zip(axes[0], table, strict=True))]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n".join([head, *lines])
 
 
 def _labels(axis: np.ndarray, size: int) -> list[str]:

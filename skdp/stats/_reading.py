@@ -194,7 +194,7 @@ def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described:
     names = list(getattr(frame, "columns", ()))
     for name in columns or ():
         if name not in names:
-            raise ValueError(f"column={shown(name)} is no column of x; expected the name of one.")
+            raise ValueError(f"column={shown(name)} is no column of x; expected one of {shown(names)}.")
     if kind is not None:
         asked = names if columns is None else columns
         if kind == "number":

@@ -73,9 +73,11 @@ class Statistic(Reported):
         return self.value
 
     def __str__(self) -> str:
-        """Return the value with as many digits as the interval supports, the interval and the epsilon."""
+        """Return the value with as many digits as the interval supports, the interval, the epsilon, and what is clipped."""
         low, high = self.interval
-        return f"{short(self.value, high - low)} ({short(low, high - low)} to {short(high, high - low)}; {self.cost_in_words})"
+        _, of, clipped = self.name.partition(" of values ")
+        ends = f"{short(low, high - low)} to {short(high, high - low)}"
+        return f"{short(self.value, high - low)} ({'; '.join([ends, self.cost_in_words, *([clipped] if of else [])])})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
