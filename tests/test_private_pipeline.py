@@ -22,6 +22,7 @@ from skdp import (
     DPLinearRegression,
     DPLogisticRegression,
     LowSignalWarning,
+    NotPrivateWarning,
     PrivacyAccountingError,
     PrivacyLedger,
     load_model,
@@ -261,6 +262,16 @@ def test_persons_are_protected_by_all_steps():
     assert all(step.privacy_report_.budget.unit == "person" for _, step in model.steps_)
     plan = DPPipeline(TWO, privacy_unit="person").plan(X.assign(id=ids), persons="id")
     assert plan.public["n_persons"] == N / 3 and plan.public["n_features"] == 3
+
+
+def test_more_rows_of_a_person_change_no_bit_of_the_rows_of_others():
+    """The number of rows is private, and BLAS rounds a row by its place: the next step would see other rows of other persons."""
+    rows = np.random.default_rng(1).normal(size=(203, 64))
+    with pytest.warns(NotPrivateWarning):
+        model = DPPCA(1, epsilon=math.inf, feature_bounds=3.0).fit(rows)
+    for made in (np.ascontiguousarray, np.asfortranarray):
+        scores = [model.transform(made(rows[first:])) for first in range(40)]
+        assert all(one[-150:].tobytes() == scores[0][-150:].tobytes() for one in scores)
 
 
 def test_low_signal_warns_before_the_charge_and_once():

@@ -241,7 +241,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
             The scores.
         """
         check_is_fitted(self)
-        return raw_predictions(self._rows_of(X), *self._projection())
+        return raw_predictions(self._rows_of(X), *self._projection(), alone=True)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """Return the rows that have the given scores.

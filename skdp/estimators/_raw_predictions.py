@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdp.privacy.data.exact_products import products
+from skdp.privacy.data.exact_products import FEW, products
 
 # Largest absolute raw prediction: a quarter of the largest float, so that sums and differences of two of them are finite.
 LARGEST_RAW = float(np.finfo(np.float64).max) / 4
 
 
-def raw_predictions(rows: Any, coef: np.ndarray, intercept: Any) -> np.ndarray:
+def raw_predictions(rows: Any, coef: np.ndarray, intercept: Any, *, alone: bool = False) -> np.ndarray:
     """Return ``rows @ coef + intercept``, which is finite for every finite row, and raises no warning.
 
     Products that overflow are computed once more, with rows and coefficients divided by powers of two. So the result has the sign
@@ -26,6 +26,9 @@ def raw_predictions(rows: Any, coef: np.ndarray, intercept: Any) -> np.ndarray:
         Finite coefficients.
     intercept : float or ndarray of shape (k,)
         Finite intercepts.
+    alone : bool, default=False
+        Compute each row as if it were alone, for a matrix of coefficients: BLAS rounds a row by its place, and the number of rows
+        of other persons, which a later fit must not see, decides the places.
 
     Returns
     -------
@@ -33,13 +36,19 @@ def raw_predictions(rows: Any, coef: np.ndarray, intercept: Any) -> np.ndarray:
         Raw predictions.
     """
     with np.errstate(all="ignore"):
-        found = np.asarray(rows @ coef + intercept)
+        found = np.asarray((_products_alone(rows, coef) if alone and not sparse.issparse(rows) else rows @ coef) + intercept)
         finite = np.isfinite(found)
         lost = np.flatnonzero(~(finite.all(axis=1) if found.ndim > 1 else finite))
         if lost.size:
             again = _scaled_products(rows[lost], coef.reshape(len(coef), -1)).reshape(-1, *found.shape[1:]) + intercept
             found[lost] = np.where(finite[lost], found[lost], again)
         return np.clip(found, -LARGEST_RAW, LARGEST_RAW, out=found)
+
+
+def _products_alone(rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """Return ``rows @ coef``, a few columns at a time, for which `products` rounds nothing to a grid."""
+    rows = np.ascontiguousarray(rows, dtype=np.float64)
+    return np.hstack([products(rows, coef[:, start : start + FEW]) for start in range(0, coef.shape[1], FEW)])
 
 
 def _scaled_products(rows: Any, coef: np.ndarray) -> np.ndarray:
