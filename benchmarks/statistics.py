@@ -541,7 +541,7 @@ def measure(tables: Sequence[str], repeats: int, coverage: int, out: Path, quick
         for cell in cells() if wanted[name] else ():
             contents[name].append(cell)
             write_json(contents, out / "statistics.json")
-    (out / "statistics.md").write_text(page(contents), encoding="utf-8")
+        (out / "statistics.md").write_text(page(contents), encoding="utf-8")
 
 
 def page(contents: Mapping[str, Any]) -> str:
@@ -562,8 +562,9 @@ def page(contents: Mapping[str, Any]) -> str:
     for key, of_key in found.items():
         told = [beside(cell[adjacency], cell["diffprivlib"]) for adjacency in ADJACENCIES for cell in of_key]
         lines.append(row([*map(str, key), *told]))
-    lines += ["", "## Coverage of 95 % intervals", "", COVERAGE_ABOUT.format(repeats=contents["coverage_repeats"]), ""]
-    lines += heads("statistic", "population", "n", *(f"{epsilon:g}" for epsilon in EPSILONS), "outside")
+    if contents["coverage_repeats"]:
+        lines += ["", "## Coverage of 95 % intervals", "", COVERAGE_ABOUT.format(repeats=contents["coverage_repeats"]), ""]
+        lines += heads("statistic", "population", "n", *(f"{epsilon:g}" for epsilon in EPSILONS), "outside")
     rates: dict[tuple[str, str, int], dict[float, dict[str, float]]] = {}
     for cell in (*contents["coverage"], *contents["single_coverage"]):
         name = f"`describe`, {cell['statistic']}" if "statistic" in cell else f"`{cell['function']}`"
