@@ -33,6 +33,7 @@ from benchmarks import (
     counts,
     curve,
     defaults,
+    exports,
     floor,
     inference,
     margins,
@@ -95,6 +96,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_raw,
         add_boosting,
         add_counts,
+        add_exports,
         add_classes,
         add_text,
         add_clusters,
@@ -453,6 +455,15 @@ def start_counts(given: argparse.Namespace) -> None:
         counts.compare(["Poisson 50"], ["linear"], 1, given.jobs, given.out)
     else:
         counts.compare([*counts.TABLES], given.models, given.repeats, given.jobs, given.out)
+
+
+def add_exports(commands: Any) -> None:
+    """Command that compares exported models with the models."""
+    command = commands.add_parser("exports", help="ONNX files and plain objects beside our models; writes exports.json and .md")
+    command.add_argument("--tables", type=names(exports.TABLES), default=[*exports.TABLES], help="with commas; default: all")
+    command.add_argument("--also", help="a Python with an older onnxruntime")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=lambda given: exports.compare(given.tables, given.out, given.also))
 
 
 def add_statistics(commands: Any) -> None:
