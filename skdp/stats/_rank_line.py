@@ -66,11 +66,11 @@ class RankLine:
         return np.append(places, self.last + 1.0)
 
     def part(self, start: float, stop: float, share: float, shift: float, noise: float) -> Ranks:
-        """Return a choice among places from one to another, by their ranks among the records between."""
+        """Return a choice among places from one to another, by their ranks among the records between; with a shift, of an end."""
         first, last = np.searchsorted(self.places, [start, stop])
         places = self.places[first : last + 1]
         leaves = np.minimum(places.astype(int), self.last)
-        offset = (self._preference(leaves, True) - np.log(self.steps[leaves])) * noise / max(share, 1 - share)
+        offset = (self._preference(leaves, shift == 0) - np.log(self.steps[leaves])) * noise / max(share, 1 - share)
         return Ranks(float(start), float(stop), share, shift, places, places, offset)
 
     def whole(self, first: int, last: int, share: float, shift: float, noise: float) -> Ranks:
