@@ -514,7 +514,7 @@ class DPPipeline(Exported, BoundToLedgers, Pipeline):
             noise_size="; ".join(f"{name}: {one.noise_size}" for name, one in reports),
             public={
                 number: first.public[number],
-                "n_features": first.public["n_features"],
+                "n_features": first.public["n_columns" if "n_columns" in first.public else "n_features"],
                 "parameters": stated_parameters(self),
                 "n_releases": sum(one.public["n_releases"] for _, one in reports),
                 "passes": next((text for text in passes if isinstance(text, str)), None) or sum(passes),

@@ -255,6 +255,14 @@ def test_more_components_than_features_are_cut(recwarn):
     assert len(model["pca"].components_) == model["columns"].transform(X[["a", "b"]]).shape[1]
 
 
+@pytest.mark.slow
+def test_the_first_step_may_learn_how_many_features_there_are():
+    """Their number is then no public fact, and its lack must not fail after the charge."""
+    steps = [("pca", DPPCA(n_components=1)), ("model", DPKMeans(2))]
+    model = DPPipeline(steps, epsilon=5.0).fit(X)
+    assert model.privacy_report_.public["n_features"] == 3 == DPPipeline(steps, epsilon=5.0).plan(X).public["n_features"]
+
+
 def test_persons_are_protected_by_all_steps():
     ids = np.arange(N) // 3
     model = DPPipeline(THREE, epsilon=2.0, privacy_unit="person").fit(X.assign(id=ids), Y, persons="id")
