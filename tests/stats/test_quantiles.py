@@ -253,9 +253,9 @@ def test_choices_of_intervals_that_have_no_room_are_not_made():
 
 
 def test_integers_do_not_attract_the_ends_of_intervals():
-    """Of a part with one integer, whose place has half of the preference for a quantile, and no more than others for an end."""
+    """An integer has a preference over other numbers for a quantile, and none for an end."""
     line = RankLine(np.array([0.5, 1.25, 2.0, 2.75, 3.5]), False)
     number, end = (line.part(1.0, 8.0, 0.5, shift, 1.0) for shift in (0.0, 5.0))
     weights = [np.exp(choice.offset * choice.larger_share) for choice in (number, end)]
     shares = [w[choice.low.astype(int) == 4].sum() / w.sum() for w, choice in zip(weights, (number, end), strict=True)]
-    assert shares[0] > 0.3 > 2 * shares[1]
+    assert shares[0] > 0.2 > 2 * shares[1]
