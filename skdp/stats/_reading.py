@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp._data_validation import Partitions, read_weights
+from skdp._data_validation import Partitions, quoting_no_data, read_weights
 from skdp._persons import taken_persons, without_number
 from skdp._table_types import as_table, is_dask, is_lazy
 from skdp._validation import check_number, shown
@@ -183,7 +183,7 @@ def vector(x: Any) -> Any:
 
 
 def _values(x: Any) -> Any:
-    return as_table(x) if hasattr(x, "shape") else np.asarray(x)
+    return as_table(x) if hasattr(x, "shape") else quoting_no_data(x, lambda: np.asarray(x))
 
 
 def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described: Any) -> tuple[FrameFacts, frozenset[str]]:
@@ -199,10 +199,11 @@ def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described:
         asked = names if columns is None else columns
         if kind == "number":
             for name in asked:
-                if not is_number(frame[name].dtype):
+                if not is_number(dtype := frame[name].dtype):
+                    given = "text" if getattr(dtype, "kind", None) in ("U", "S") else dtype  # whose name would show a length
                     raise TypeError(
-                        f"The column {name!r} has the type {frame[name].dtype}, which is none of numbers; expected numbers, such "
-                        "as from x.astype(float)."
+                        f"The column {name!r} has the type {given}, which is none of numbers; expected numbers, such as from "
+                        "x.astype(float)."
                     )
         described = {name: kind if name in asked else "ignore" for name in names}
     elif columns is not None:

@@ -124,6 +124,15 @@ def test_errors_come_before_the_charge(call, wrong):
     assert not len(ledger.entries)
 
 
+@pytest.mark.parametrize(
+    "cells", (["a", "a secret text"], ["a", b"a secret text"], [1.0, [2.0] * 13]), ids=("text", "bytes", "list")
+)
+def test_errors_about_cells_quote_neither_them_nor_their_length(cells):
+    with pytest.raises((TypeError, ValueError)) as raised:
+        skdp.stats.mean(cells, epsilon=1.0)
+    assert not any(part in str(raised.value) for part in ("secret", "13", "(2,)"))
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_each_call_is_charged_once(name):
     ledger = skdp.PrivacyLedger(epsilon=10.0, delta=1e-5)
