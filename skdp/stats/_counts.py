@@ -29,6 +29,7 @@ MOST_CELLS = 2**22  # of a grid of bins: more need more memory than the records
 # at 0, as the projection spreads the noise over empty cells. From a study of a prototype on adult, california and
 # bank (total variation of 20 and 200 bins); it was not measured again.
 PROJECTED = 1.0
+NO_BOUNDS = Bounds(())  # nothing to learn
 MOST_SHOWN = 60  # counts that are printed; a choice
 HIDDEN = 0.25  # noise of a count over the number of records from which on a warning says so. A choice.
 
@@ -257,7 +258,7 @@ def in_grid(function: str, x: Any, sides: Callable[[Reading], list[Side]], *, ra
         prototype = query([(-1.0, 1.0)] * len(of_grid))
         facts = {"columns": [side.name for side in of_grid], "cells": [side.size for side in of_grid], "confidence": confidence}
         pairs = [*bounds.queries, (prototype, 1 - bounds.share)]
-        plan = _plan(function, pairs, table, budget, {**facts, "bounds": bounds.given}, bounds.in_words)
+        plan = _plan(function, pairs, table, budget, {**facts, "bounds": bounds.given}, bounds)
         (found, axes), report = plan.run(table, release, random_state)
     low, high = _interval(found, plan, prototype, confidence)
     factor, shape = table.max_sample_weight or 1.0, tuple(side.size for side in of_grid)
@@ -314,15 +315,20 @@ def projected(counts: np.ndarray, total: float) -> np.ndarray:
 
 
 def _plan(
-    function: str, pairs: list[tuple[Any, float]], table: Reading, budget: Budget, facts: Mapping[str, Any], learning: str = ""
+    function: str,
+    pairs: list[tuple[Any, float]],
+    table: Reading,
+    budget: Budget,
+    facts: Mapping[str, Any],
+    bounds: Bounds = NO_BOUNDS,
 ) -> StatisticsPlan:
     statement = Statement(
-        function, "counts" + learning, "a record is in one cell, so that all counts share epsilon", as_text(facts)
+        function, "counts" + bounds.in_words, "a record is in one cell, so that all counts share epsilon", as_text(facts)
     )
     queries, shares = zip(*pairs, strict=True)
     plan = StatisticsPlan.of_queries(queries, shares, True, budget, n_samples=table.n_samples, statement=statement)
     std = plan.stds[-1] / queries[-1].unit
-    hidden = "all counts" if std > HIDDEN * table.n_samples else None
+    hidden = bounds.hidden(plan) or ("all counts" if std > HIDDEN * table.n_samples else None)
     return replace(plan, statement=replace(statement, noise_size=f"standard deviation {std:.3g} of a count", hidden=hidden))
 
 

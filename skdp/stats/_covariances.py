@@ -185,7 +185,7 @@ class Covariances:
         plans = [self._planned(laplace) for laplace in ((True, False) if self.budget.delta else (True,))]
         plan = min(plans, key=lambda plan: plan.stds[-1])
         size = plan.stds[-1] / UNIT / self.table.n_samples
-        hidden = "the covariances" if size > HIDDEN else None
+        hidden = self.learning.hidden(plan) or ("the covariances" if size > HIDDEN else None)
         words = f"standard deviation {size:.3g} of a quarter of the product of both ranges, in a mean product"
         reason = f"{'Laplace' if plan.laplace else 'Gaussian'} noise is smaller" if self.budget.delta else "no delta is spent"
         return replace(plan, statement=replace(plan.statement, reason=reason, noise_size=words, hidden=hidden))

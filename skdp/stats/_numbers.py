@@ -104,7 +104,8 @@ class Number(ABC):
             n_samples=self.table.n_samples,
             statement=self.statement,
         )
-        return replace(plan, statement=replace(plan.statement, noise_size=self._noise_size(plan)))
+        hidden = self.learning.hidden(plan) or plan.statement.hidden
+        return replace(plan, statement=replace(plan.statement, noise_size=self._noise_size(plan), hidden=hidden))
 
     @property
     def statement(self) -> Statement:

@@ -298,7 +298,7 @@ class QuantilesPlan:
         releases += self.search.releases
         changes = [query.l1_sensitivity(budget.adjacency) for query, _ in before] + [0] * len(self.search.releases)
         schedule = Schedule(tuple((1, release) for release in releases))
-        return StatisticsPlan(
+        plan = StatisticsPlan(
             schedule=schedule,
             budget=budget,
             n_samples=self.search.n_samples,
@@ -306,6 +306,7 @@ class QuantilesPlan:
             changes=tuple(changes) if before else (),
             statement=self._statement(),
         )
+        return replace(plan, statement=replace(plan.statement, hidden=self.learning.hidden(plan) or plan.statement.hidden))
 
     def _statement(self) -> Statement:
         several = not self.search.alone

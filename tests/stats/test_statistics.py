@@ -201,3 +201,41 @@ def test_the_replay_catches_a_value_without_noise(monkeypatch):
         monkeypatch, lambda x: stats.mean(x, epsilon=1.0, bounds=(0, 100 + x["age"].isna().sum()), column="age")
     )
     assert first != second
+
+
+LEARNS = {
+    "mean": lambda x, **given: stats.mean(x, **given),
+    "median": lambda x, **given: stats.median(x, **given),
+    "histogram": lambda x, **given: stats.histogram(x, 4, **given),
+    "cov": lambda x, **given: stats.cov(np.column_stack([x, x]), **given),
+}
+
+
+@pytest.mark.parametrize("call", LEARNS.values(), ids=LEARNS)
+def test_bounds_that_noise_hides_are_warned_of_before_the_charge(call):
+    """With stated bounds, or ten times the epsilon, the same table needs no warning."""
+    x, ledger = np.random.default_rng(0).exponential(900.0, 5000), skdp.PrivacyLedger(epsilon=1.0, delta=1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call(x, epsilon=0.5)
+        with ledger, pytest.raises(LowSignalWarning, match="hide the bounds, which are learned, and so the result"):
+            call(x, epsilon=0.02)
+    assert not ledger.entries
+
+
+def test_counts_and_clipped_values_are_printed():
+    x = np.arange(10_000) % 100
+    counts = stats.histogram(x, 4, epsilon=1.0, range=(0, 100))
+    head, *lines = str(counts).splitlines()
+    assert "4 cells" in head and lines[0].split()[:3] == ["0", "to", "25"] and len(lines) == 4
+    grid = stats.histogram2d(np.column_stack([x, x]), bins=2, epsilon=1.0, range=[(0, 100), (0, 100)])
+    assert len(str(grid).splitlines()) == 4 and "50 to 100" in str(grid).splitlines()[1]
+    assert len(str(stats.histogram(x, 100, epsilon=1.0, range=(0, 100))).splitlines()) == 1
+    assert "; clipped to [" in str(stats.mean(x, epsilon=1.0)) and "clipped" not in str(
+        stats.mean(x, epsilon=1.0, bounds=(0, 99))
+    )
+
+
+def test_a_column_that_is_none_is_answered_with_those_there_are():
+    with pytest.raises(ValueError, match=r"column='agee' is no column of x; expected one of \['age'"):
+        stats.mean(FRAME, epsilon=1.0, column="agee")
