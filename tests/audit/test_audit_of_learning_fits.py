@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from marks import slow
 from packaging.version import Version
 
 from skdp import DPLinearRegression, DPLogisticRegression
@@ -121,7 +120,8 @@ def attacked(name, adjacency, n_runs, twin=None, frame=FRAME):
     return {view: lower_bound(view, scores[i], claim, "gaussian", CONFIDENCE).epsilon for i, view in enumerate(VIEWS)}
 
 
-@pytest.mark.parametrize("name", ["limits from the records", *slow("second stage without noise")])
+@pytest.mark.slow  # of learned columns alone, a twin is in test_audit_of_learned_columns.py
+@pytest.mark.parametrize("name", ["limits from the records", "second stage without noise"])
 def test_every_broken_twin_is_caught(name):
     twin, view = TWINS[name]
     assert attacked("classifier", "replace_one", 80, twin)[view] > EPSILON

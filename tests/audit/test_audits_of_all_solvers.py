@@ -37,8 +37,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-# Some take a minute, and solvers that `make test-slow` attacks ask the same queries. In `make test` are the twins of evaluations
-# and of fits that learn their columns, which have files of their own.
+# Some take a minute, and solvers that `make test-slow` attacks ask the same queries. In `make test` is a twin of evaluations,
+# which have a file of their own.
 DEAR = ("frank_wolfe", "moments", "privatediff", "rescaled_gd", "skgd", "svrg++")
 MARKS = {key: [pytest.mark.slow, pytest.mark.exhaustive] for key in DEAR}
 

@@ -58,6 +58,7 @@ def test_every_cell_is_there_once_and_the_later_run_wins(runs, tmp_path):
     assert results["settings"]["repeats"] == 3 and results["settings"]["seeds"] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_one_run_is_joined_to_itself(runs, tmp_path):
     results, text = merged(tmp_path, "more", "more")
     assert results == runs["more"]
@@ -65,6 +66,7 @@ def test_one_run_is_joined_to_itself(runs, tmp_path):
     assert (tmp_path / "all" / "accuracy_small.png").read_bytes() == (tmp_path / "more" / "accuracy_small.png").read_bytes()
 
 
+@pytest.mark.slow
 def test_versions_of_all_environments_are_named_and_what_ran_elsewhere_is_not_skipped(runs, tmp_path):
     other = runs["again"] | {"python": "3.0", "versions": {"skdp": "9"}, "skipped": {"constant": "it", "dp-ebm": "missing"}}
     (tmp_path / "again" / "accuracy.json").write_text(json.dumps(other))
@@ -91,6 +93,7 @@ def test_line_names_every_number_of_fits():
     assert line("skdp", "zero_out", 1e-6, cells, [1.0, 3.0], lambda record: "x").split("|")[5].strip() == "5 to 10"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "value"), [("delta", "other"), ("noise", "secure"), ("quick", True), ("data_norm", 2.0)])
 def test_unlike_runs_are_not_joined(name, value, runs, tmp_path, capsys):
     other = runs["again"] | {"settings": runs["again"]["settings"] | {name: value}}
