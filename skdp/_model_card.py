@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
+from skdp._scikit_learn.pipelines import fitted_steps
 from skdp._validation import shown
 from skdp.metrics import Evaluation
 from skdp.privacy.report import PrivacyReport
@@ -137,7 +138,7 @@ def model_card(model: Any, *, evaluation: Any = None, purpose: str | Mapping[str
         raise ValueError(f"format={shown(format)}; expected one of {list(FORMATS)}.")
     scores = None if evaluation is None else Scores.of(evaluation)
     texts = _texts(purpose)
-    report, fitted = _report_of(model), _last_of(model)
+    report, fitted = _report_of(model), fitted_steps(model)[-1]
     title = f"Model card: {report.estimator}"
     sections = list(_sections(report, fitted, scores, texts))
     return _as_markdown(title, sections) if format == "md" else _as_html(title, sections)
@@ -156,19 +157,6 @@ def _texts(purpose: Any) -> dict[str, str]:
     if unknown := [name for name in given if name not in PURPOSE]:
         raise ValueError(f"purpose has {shown(unknown)}; expected headings among {list(PURPOSE)}.")
     return {heading: given.get(heading, NOT_STATED) for heading in PURPOSE}
-
-
-def _last_of(model: Any) -> Any:
-    """Return the estimator that predicts: the last step of a pipeline, the best of a search, or what was chosen."""
-    while True:
-        if isinstance(model, Pipeline) or hasattr(model, "steps_"):
-            model = model[-1] if isinstance(model, Pipeline) else model.steps_[-1][1]
-        elif hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        elif hasattr(model, "estimator_"):
-            model = model.estimator_
-        else:
-            return model
 
 
 def _report_of(model: Any) -> PrivacyReport:

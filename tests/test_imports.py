@@ -24,7 +24,17 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     "_extra_facts": set(),
     "_first_use": set(),
     "_exported": {"export"},  # inside the methods
-    "export": {"_exported", "_files", "_first_use", "_version", "estimators", "model_selection", "pipeline", "preprocessing"},
+    "export": {
+        "_scikit_learn",
+        "_exported",
+        "_files",
+        "_first_use",
+        "_version",
+        "estimators",
+        "model_selection",
+        "pipeline",
+        "preprocessing",
+    },
     "_persons": {
         *("_data_validation", "_scikit_learn", "_table_types", "_validation"),
         "data",  # inside the function that takes the ids of a table in partitions
@@ -43,7 +53,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     },
     "_files": set(),
     "_model_files": {"_files", "_validation", "estimators", "preprocessing", "solvers"},
-    "_model_card": {"_validation", "metrics"},
+    "_model_card": {"_scikit_learn", "_validation", "metrics"},
     "_commands": {
         *("_files", "_model_card", "_model_files", "_persons", "_scikit_learn", "_table_types"),
         *("data", "estimators", "inspection", "metrics", "preprocessing", "solvers", "stats"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from skdp import metrics as private_metrics
-from skdp._commands._fitted import columns_of, part_of, read_model, records_of
+from skdp._commands._fitted import columns_of, read_model, records_of
 from skdp._commands._raw import RawTable
 from skdp._commands._records import (
     charged,
@@ -26,6 +26,7 @@ from skdp._files._suffixes import REPORTS, report_content
 from skdp._files._tables import TextFormat, no_column
 from skdp._model_card import guarantee_of_scores
 from skdp._scikit_learn.callers import protects_persons
+from skdp._scikit_learn.pipelines import fitted_steps
 
 NEW_RECORDS = (
     "Scores are for records that the model was not fitted to: those of its fit give scores that are too good, and spend a second "
@@ -118,7 +119,7 @@ def evaluate(
 
 def _facts(fitted: Any, target: str | None, path: Path) -> RawTable:
     """Return what the model states of the target."""
-    last = part_of(fitted, -1)
+    last = fitted_steps(fitted)[-1]
     stated = getattr(getattr(last, "privacy_report_", None), "public", {}).get("schema", {})
     target = target or (stated.get("target") if isinstance(stated, dict) else None)
     if target is None:

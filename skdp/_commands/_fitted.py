@@ -4,11 +4,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sklearn.pipeline import Pipeline
-
 from skdp._files._suffixes import Forgiving
 from skdp._files._tables import is_parquet, to_moments
 from skdp._model_files import check_loadable, load_model
+from skdp._scikit_learn.pipelines import fitted_steps
 from skdp.preprocessing import Schema, SchemaColumns
 from skdp.preprocessing._frame_facts import typed_columns
 
@@ -23,16 +22,9 @@ def read_model(path: Path, trust: bool) -> Any:
     return load_model(path, trust=trust)
 
 
-def part_of(fitted: Any, place: int) -> Any:
-    """Return the first or the last step of a model; the preparation may be a pipeline in the pipeline."""
-    while isinstance(fitted, Pipeline):
-        fitted = fitted[place]
-    return fitted
-
-
 def columns_of(fitted: Any, path: Path) -> tuple[SchemaColumns, list[str]]:
     """Return what reads the columns of a model, and their order, by its first step or by the schema of an estimator."""
-    first = part_of(fitted, 0)
+    first = fitted_steps(fitted)[0]
     if isinstance(first, SchemaColumns):
         return first, first.names
     schema = getattr(first, "schema_", None)
@@ -46,7 +38,7 @@ def columns_of(fitted: Any, path: Path) -> tuple[SchemaColumns, list[str]]:
 
 def records_of(fitted: Any, table: Path, frame: Any, names: list[str]) -> Any:
     """Return the columns of a model; each cell of a text becomes the truth or the date that its column held in the fit."""
-    frame, schema = frame[names].copy(), getattr(part_of(fitted, -1), "schema_", None)
+    frame, schema = frame[names].copy(), getattr(fitted_steps(fitted)[-1], "schema_", None)
     if not is_parquet(table) and schema is not None:
         for name, learned in typed_columns(schema).items():
             frame[name] = frame[name].replace(TRUTHS)

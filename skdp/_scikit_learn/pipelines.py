@@ -1,11 +1,13 @@
-"""Warn about steps before a private estimator in a pipeline that learn from the training records without noise."""
+"""Walk over the steps of pipelines; warn about those that learn from the training records without noise."""
 
 from collections.abc import Iterator
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 from skdp._scikit_learn.callers import OF_TARGETS, callers, is_one, is_private, nested, warn_outside
 
-__all__ = ["learns_without_noise", "refuse_selection", "warn_of_learning_steps"]
+__all__ = ["fitted_steps", "learns_without_noise", "refuse_selection", "warn_of_learning_steps"]
 
 LEARN = frozenset(
     "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler QuantileTransformer PowerTransformer KBinsDiscretizer "
@@ -79,3 +81,17 @@ def learns_without_noise(step: Any) -> bool:
     """Return whether a preparation of scikit-learn, with its parameters, learns from records."""
     kinds = {kind.__name__ for kind in type(step).__mro__ if kind.__module__.startswith("sklearn.")}
     return bool(kinds & LEARN) or any(LEARN_IF[name](step) for name in kinds & set(LEARN_IF))
+
+
+def fitted_steps(model: Any) -> list[Any]:
+    """Return the fitted steps of a model without pipelines among them, the last of which predicts.
+
+    Of a search of this package it is the best estimator, and of an estimator that chooses another one, that one.
+    """
+    if type(model).__module__.startswith("skdp."):
+        for name in ("best_estimator_", "estimator_"):
+            if hasattr(model, name):
+                return fitted_steps(getattr(model, name))
+    steps = getattr(model, "steps_", model.steps) if isinstance(model, Pipeline) else []
+    found = [part for _, step in steps if step not in (None, "passthrough") for part in fitted_steps(step)]
+    return found or [model]

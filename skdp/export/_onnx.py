@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._files._outputs import check_outputs, write_whole
+from skdp._scikit_learn.pipelines import fitted_steps
 from skdp._version import __version__
 from skdp.estimators import DPPCA, DPMinimax
-from skdp.estimators._tabular import TabularModel
 from skdp.export._columns import TRANSFORMERS, Rows, passed
 from skdp.export._graph import Graph
 from skdp.export._models import PREDICTORS, labels_of, outputs_of
-from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
 from skdp.preprocessing import SchemaColumns
 from skdp.preprocessing._pipeline import SchemaPipeline
 
@@ -101,7 +99,7 @@ def to_onnx(
     graph = Graph({str(name): list(cells) for name, cells in (categories or {}).items()})
     if path is not None:
         check_outputs([(Path(path), SUFFIXES)])
-    steps, names, width = parts_of(model), *columns_of(model)
+    steps, names, width = fitted_steps(model), *columns_of(model)
     rows = Rows(graph, names, width)
     for step in steps[:-1]:
         rows = passed(step, rows)
@@ -121,20 +119,9 @@ def check_fitted(model: Any) -> None:
         check_is_fitted(model)
 
 
-def parts_of(model: Any) -> list[Any]:
-    """Return the fitted steps of a model, without pipelines among them; the last one is what predicts or transforms."""
-    if isinstance(model, (DPGridSearchCV, DPRandomizedSearchCV)):
-        return parts_of(model.best_estimator_)
-    if isinstance(model, TabularModel):
-        return parts_of(model.estimator_)
-    steps = getattr(model, "steps_", model.steps) if isinstance(model, Pipeline) else []
-    found = [part for _, step in steps if step not in (None, "passthrough") for part in parts_of(step)]
-    return found or [model]
-
-
 def columns_of(model: Any) -> tuple[list[str] | None, int]:
     """Return the names of the columns of a table, None if they have none, and their number."""
-    first = parts_of(model)[0]
+    first = fitted_steps(model)[0]
     if isinstance(first, SchemaColumns):
         return first.names, len(first.names)
     names = getattr(first, "feature_names_in_", None)
@@ -163,7 +150,7 @@ def transformed(step: Any, rows: Rows) -> dict[str, Any]:
 
 def add_facts(graph: Graph, found: Any, model: Any, last: Any) -> None:
     """Write what is public about the fit into the model: its guarantee, the digest of its report, and the classes."""
-    steps = [model] if hasattr(model, "privacy_report_") else parts_of(model)
+    steps = [model] if hasattr(model, "privacy_report_") else fitted_steps(model)
     reports = [step.privacy_report_ for step in steps if hasattr(step, "privacy_report_")]
     facts = {"skdp.version": __version__}
     if reports:

@@ -22,10 +22,11 @@ from sklearn.svm import LinearSVC
 
 import skdp.estimators as models
 from skdp._files._suffixes import imported
+from skdp._scikit_learn.pipelines import fitted_steps
 from skdp.estimators._classifier import DPClassifier, DPProbabilisticClassifier
 from skdp.estimators._link import BentLine, LogCalibration
 from skdp.export._models import PREDICTORS, additive, boosted, linear
-from skdp.export._onnx import check_fitted, parts_of
+from skdp.export._onnx import check_fitted
 from skdp.preprocessing._categories import spellings
 from skdp.preprocessing._column_kinds import OTHER, Category, Number
 from skdp.preprocessing._schema import TreatmentSchema
@@ -80,7 +81,7 @@ def to_sklearn(model: Any) -> Any:
     True
     """
     check_fitted(model)
-    (last, *others) = reversed(parts_of(model))
+    (last, *others) = reversed(fitted_steps(model))
     try:
         if others:
             raise NotPlain("a pipeline may shorten rows")
