@@ -1,6 +1,7 @@
 """Plot released clusters in the plane in which their centres lie apart."""
 
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ SHOWN = 0.3  # least weight of a feature that the label of an axis names, over t
 ALONE = 0.995  # weight from which the label names one feature alone
 NAMED = 3  # largest number of features that it names
 WIDTH = 1.2  # of the figure and of the plane that it shows, over the height
+BREAK = 45  # characters in a line of the label of an axis, of which the figure has room for about 50
 MARGIN = 1.5  # half the height of what is shown, over half the larger distance between centres: room for discs and counts
 
 
@@ -128,7 +130,8 @@ class ClusterDisplay:
         low, high = self.places.min(axis=0), self.places.max(axis=0)
         half = MARGIN * max(float((high - low).max()) / 2, 2 * float(self.spread.max()), 1e-9)
         ends = (low + high)[:, None] / 2 + half * np.array([[-WIDTH, WIDTH], [-1.0, 1.0]])
-        ax.set(xlabel=self.axes[0], ylabel=self.axes[1], xlim=ends[0], ylim=ends[1], aspect="equal")
+        across, up = (fill(label, BREAK) for label in self.axes)
+        ax.set(xlabel=across, ylabel=up, xlim=ends[0], ylim=ends[1], aspect="equal")
         ax.set_title("records ± 2 sd of the noise; circle: 2 sd of the centre", fontsize=10)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -119,7 +119,7 @@ class FrameFacts:
         shape: Any = getattr(X, "shape", None) or (None,)
         names = list(getattr(X, "columns", ())) if isinstance(shape[0], Integral) else []
         if not names:
-            raise TypeError(f"X is a {type(X).__name__}; expected a data frame in memory, of pandas or polars.")
+            raise TypeError(f"X is a {type(X).__name__}; expected a data frame in memory with columns, of pandas or polars.")
         if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
             wrong = [name for name in names if not isinstance(name, str) or names.count(name) > 1]
             raise ValueError(

@@ -98,7 +98,9 @@ def checked_bounds(bounds: Any, name: str = "bounds") -> Pair | None:
     try:
         low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):
-        raise TypeError(f"{name}={shown(bounds)}; expected (low, high) from public knowledge, or None to learn them.") from None
+        raise TypeError(
+            f"{name}={shown(bounds)}; expected two numbers (low, high) from public knowledge, or None to learn them."
+        ) from None
     if not (-LARGEST <= low < high <= LARGEST and high / 2 - low / 2 > 0):
         raise ValueError(f"{name}={shown(bounds)}; expected low < high, numbers up to {LARGEST:g}.")
     return low, high

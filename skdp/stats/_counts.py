@@ -276,7 +276,7 @@ def side_of(name: str, bins: Any, bounds: Any) -> Side:
     """Return a side with a number of bins or with edges; raise TypeError or ValueError for others."""
     if isinstance(bins, Integral) and not isinstance(bins, bool):
         if not 1 <= int(bins) <= MOST_CELLS:
-            raise ValueError(f"bins={shown(bins)}; expected a number from 1 on, or the edges of bins.")
+            raise ValueError(f"bins={shown(bins)}; expected a number from 1 to {MOST_CELLS}, or the edges of bins.")
         return Side(name, int(bins), checked_bounds(bounds, "range"))
     edges = np.asarray(bins, dtype=np.float64) if isinstance(bins, (Sequence, np.ndarray)) and not isinstance(bins, str) else None
     if edges is None or edges.ndim != 1 or edges.size < 2 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():

@@ -372,6 +372,8 @@ def describe(
     """
     asked = _asked(quantiles, confidence, clip)
     frame = as_table(frame)
+    if not hasattr(_typed(frame), "columns"):
+        raise TypeError(f"frame is a {type(frame).__name__}; expected a data frame, such as pandas.DataFrame(x, columns=[...]).")
     unit = "record" if persons is None else "person"
     names = [name for name in getattr(_typed(frame), "columns", ()) if not (isinstance(persons, str) and name == persons)]
     words = _words(schema, names, frame)

@@ -189,7 +189,11 @@ def column_of(
     """
     check_level(confidence, "confidence")
     check_random_state(random_state)
-    with reading(x, (column,) if isinstance(column, str) else column, **given) as table:
+    columns = (column,) if isinstance(column, str) else column
+    if columns is not None and not (isinstance(columns, (tuple, list)) and all(isinstance(name, str) for name in columns)):
+        expected = "the name of a column, or several names" if several else "the name of a column"
+        raise TypeError(f"column={shown(column)}; expected {expected}, or None for all of x.")
+    with reading(x, None if columns is None else tuple(columns), **given) as table:
         del x, given
         if len(table.names) > 1 and not several:
             raise ValueError(f"x has {len(table.names)} columns; expected a single one, or column with the name of one of them.")

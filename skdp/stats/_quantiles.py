@@ -362,7 +362,7 @@ def checked_shares(q: Any) -> tuple[tuple[float, ...], np.ndarray]:
     """Return 0, the different shares of quantiles in order, and 1; and the place of each that was asked for among them."""
     asked = [q] if isinstance(q, Real) else list(q) if isinstance(q, (Sequence, np.ndarray)) and np.ndim(q) == 1 else []
     if not all(isinstance(share, Real) and not isinstance(share, bool) and 0 < float(share) < 1 for share in asked) or not asked:
-        raise ValueError(f"q={shown(q)}; expected a number between 0 and 1, or several; as bounds, 0 and 1 are public already.")
+        raise ValueError(f"q={shown(q)}; expected a number above 0 and below 1, such as 0.5 for 50 %, or several.")
     shares, order = np.unique(np.array(asked, dtype=float), return_inverse=True)
     if len(shares) > MOST:
         raise ValueError(f"q has {len(shares)} different numbers; expected at most {MOST}.")

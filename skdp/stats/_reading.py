@@ -155,6 +155,8 @@ def reading(
 
 def _as_frame(x: Any, columns: tuple[str, ...] | None) -> tuple[Any, tuple[str, ...] | None]:
     """Return a table with named columns, and the columns to read."""
+    if hasattr(x, "to_frame") and hasattr(x, "to_series"):  # an Index of pandas
+        x = x.to_series()
     if hasattr(x, "to_frame"):  # a Series of pandas, polars or Dask
         name = x.name if isinstance(x.name, str) and x.name else NAME
         x, columns = x.to_frame(name) if hasattr(x, "index") or is_dask(x) else x.alias(name).to_frame(), (name,)
@@ -202,8 +204,8 @@ def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described:
                 if not is_number(dtype := frame[name].dtype):
                     given = "text" if getattr(dtype, "kind", None) in ("U", "S") else dtype  # whose name would show a length
                     raise TypeError(
-                        f"The column {name!r} has the type {given}, which is none of numbers; expected numbers, such as from "
-                        "x.astype(float)."
+                        f"The column {name!r} has the type {given}, which is not of numbers; expected numbers, such as from "
+                        "x.astype(float), or column with names of columns of numbers. describe and crosstab take categories."
                     )
         described = {name: kind if name in asked else "ignore" for name in names}
     elif columns is not None:

@@ -24,6 +24,9 @@ def test_discs_are_counts_and_circles_the_noise_of_the_centres():
     assert texts == [f"{i}: {count:.0f} ± {2 * model.cluster_counts_std_:.0f}" for i, count in enumerate(model.cluster_counts_)]
     for line, place, spread in zip(display.ax_.lines, display.places, display.spread, strict=True):
         np.testing.assert_allclose(np.linalg.norm(line.get_xydata() - place, axis=1), 2 * spread, rtol=1e-9)
+    display.axes = (" + ".join(["0.5 a_long_name"] * 5),) * 2
+    drawn = display.plot().ax_
+    assert max(map(len, (drawn.get_xlabel() + "\n" + drawn.get_ylabel()).split("\n"))) <= 45
     ends = np.array([display.ax_.get_xlim(), display.ax_.get_ylim()])
     assert (ends[:, 0] < display.places).all() and (display.places < ends[:, 1]).all()
     matplotlib.pyplot.close("all")

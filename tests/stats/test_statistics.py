@@ -142,6 +142,35 @@ def test_each_call_is_charged_once(name):
     assert found.privacy_report.guarantee.endswith(f"of the records, for one call of {name}")
 
 
+@pytest.mark.parametrize(
+    "call, text",
+    (
+        (lambda: stats.mean(np.ones((5, 2)), column=0, epsilon=1.0), "column=0; expected the name of a column"),
+        (lambda: stats.corr(FRAME, column=("age", 1), epsilon=1.0), "; expected the name of a column, or several names"),
+        (lambda: stats.mean(FRAME.assign(text="a"), column="text", epsilon=1.0), "not of numbers; expected numbers, .* describe"),
+        (lambda: stats.mean(np.ones(5), bounds=("2020-01-01", "2021-01-01"), epsilon=1.0), "expected two numbers"),
+        (
+            lambda: stats.quantile(np.ones(5), 50, epsilon=1.0),
+            "q=50; expected a number above 0 and below 1, such as 0.5 for 50 %",
+        ),
+        (lambda: stats.histogram(np.ones(5), bins=10**9, range=(0, 1), epsilon=1.0), "expected a number from 1 to [0-9]+,"),
+        (lambda: stats.describe(np.ones((5, 2)), epsilon=1.0), "frame is a ndarray; expected a data frame"),
+        (lambda: stats.describe(FRAME["size"], epsilon=1.0), "frame is a Series; expected a data frame"),
+        (lambda: stats.describe(FRAME[[]], epsilon=1.0), "expected a data frame in memory with columns"),
+    ),
+)
+def test_errors_say_what_was_given_and_what_is_expected(call, text):
+    with pytest.raises((TypeError, ValueError), match=text):
+        call()
+
+
+def test_an_index_counts_as_a_column():
+    index = FRAME.set_index("size").index
+    assert with_seed(stats.mean, index, bounds=(0, 6), epsilon=1.0) == with_seed(
+        stats.mean, FRAME["size"], bounds=(0, 6), epsilon=1.0
+    )
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("given", [{"epsilom": 1.0}, {"epsilon": 1.0, "kind": "category"}, {}], ids=str)
 def test_errors_about_keywords_name_the_function(name, given):
