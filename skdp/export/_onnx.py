@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._scikit_learn.pipelines import fitted_steps
+from skdp._validation import shown
 from skdp._version import __version__
 from skdp.estimators import DPPCA, DPMinimax
 from skdp.export._columns import TRANSFORMERS, Rows, passed
@@ -96,6 +97,8 @@ def to_onnx(
     ['label', 'probabilities', 'decision']
     """
     check_fitted(model)
+    if not isinstance(categories, (Mapping, type(None))):
+        raise TypeError(f"categories={shown(categories)}; expected a dict of spellings by column, or None.")
     graph = Graph({str(name): list(cells) for name, cells in (categories or {}).items()})
     if path is not None:
         check_outputs([(Path(path), SUFFIXES)])

@@ -526,7 +526,9 @@ def _statement(releases: Releases, asked: Asked) -> Statement:
         "describe",
         title if learning is None else f"histograms that learn columns, then {title}",
         f"the only one; the counts get {DISTRIBUTIONS:.0%} of the squared budget that learning columns leaves",
-        as_text({"quantiles": asked.quantiles, "confidence": asked.confidence, "clip": asked.clip}),
+        as_text(
+            ({"quantiles": asked.quantiles} if asked.quantiles else {}) | {"confidence": asked.confidence, "clip": asked.clip}
+        ),
         noise_size=", ".join(sizes),
         hidden=hidden,
         public={"read_as": releases.facts.read_as},

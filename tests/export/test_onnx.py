@@ -332,6 +332,8 @@ def test_learned_text_needs_spellings_that_the_user_knows():
         model.to_onnx()
     with pytest.raises(ValueError, match=r"categories has the columns \['wrok'\]"):
         model.to_onnx(categories={"work": ["clerk"], "wrok": ["clerk"]})
+    with pytest.raises(TypeError, match=r"categories=\['clerk'\]; expected a dict"):
+        model.to_onnx(categories=["clerk"])
     found = answers(model.to_onnx(categories={"work": ["clerk"]}).SerializeToString(), LATER[["age", "work"]])
     others = LATER[["age", "work"]].assign(
         work=LATER["work"].where(LATER["work"].isin(["clerk", " clerk ", "", None]), "any other")

@@ -156,6 +156,7 @@ def test_a_plan_states_what_a_description_spends():
         plan_describe(N, epsilon=1.0, schema={"columns": KNOWN}),
     ):
         assert planned.planned and planned.noise_size == found.noise_size
+        assert "quantiles=" in str(found) and "quantiles=" not in str(planned)  # which cost nothing
         assert [str(line) for line in planned.releases] == [str(line) for line in found.releases]
     assert "rank of a quantile" in plan_describe(N, 5, epsilon=1.0).noise_size
 
