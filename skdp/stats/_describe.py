@@ -189,7 +189,7 @@ class Releases:
             known = name in self.facts.described
             mean, std = moments_of(distribution, own, both, noise / unit, asked.z)
             counted, quantiles = asked.counted(distribution), asked.quantiles_of(distribution)
-            yield name, DescribedNumbers(name, *counted, distribution, known, own, mean, std, quantiles)
+            yield name, DescribedNumbers(name, *counted, distribution, known, own, mean, std, quantiles, name in self.facts.dated)
 
     def noise_of(self, plan: StatisticsPlan, query: Query) -> float:
         """Return the standard deviation of the noise in the answer to a query."""

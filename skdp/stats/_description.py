@@ -25,6 +25,7 @@ SHOWN = 0.005  # share of the cells beyond the picture at either end; a choice, 
 HEIGHT = 30  # of a small picture, in pixels
 MOST_ROWS = 12  # categories in a picture
 FIRST_ROWS = ("count", "missing", "mean", "mean of clipped values", "std", "std of clipped values")
+DAY, FURTHEST_DATE = 86400.0, 2.5e11  # seconds: of a day; and from 1970 to a year of four digits, beyond which numbers are shown
 NOT_DETERMINED = "not determined"
 LINE = "1px solid rgba(128,128,128,.4)"  # grey lines and inherited colours are readable on light and dark pages
 CELL = f"text-align:left;vertical-align:top;padding:.3em .8em .3em 0;border-bottom:{LINE};white-space:nowrap"
@@ -48,6 +49,10 @@ class DescribedColumn:
     count: Estimate
     missing: Estimate
 
+    def text(self, row: str, number: float, found: Estimate) -> str:
+        """Return a number of a row as text, with the digits that the interval of its estimate supports."""
+        return short(number, found.high - found.low)
+
 
 @dataclass(frozen=True, eq=False)
 class DescribedNumbers(DescribedColumn):
@@ -65,6 +70,8 @@ class DescribedNumbers(DescribedColumn):
         Of the values clipped to the limits.
     quantiles : dict
         An `Estimate` of each, by its level.
+    dates : bool
+        Whether the numbers are moments, in seconds since 1970.
     """
 
     distribution: Distribution
@@ -73,6 +80,21 @@ class DescribedNumbers(DescribedColumn):
     mean: Estimate
     std: Estimate
     quantiles: dict[float, Estimate]
+    dates: bool
+
+    def text(self, row: str, number: float, found: Estimate) -> str:
+        """Return a number of a row as text: moments as dates, their deviation in days."""
+        if not self.dates or row in ("count", "missing") or not abs(number) < FURTHEST_DATE:
+            return super().text(row, number, found)
+        if row.startswith("std"):
+            return f"{short(number / DAY, (found.high - found.low) / DAY)} days"
+        return _moment(number, "D" if found.high - found.low > DAY else "m")
+
+    @property
+    def limits_in_words(self) -> str:
+        """The limits as text."""
+        shown = [_moment(end, "D") if self.dates and abs(end) < FURTHEST_DATE else f"{end:.6g}" for end in self.limits]
+        return f"[{', '.join(shown)}]"
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -88,8 +110,7 @@ class DescribedNumbers(DescribedColumn):
         """Yield the row of each statistic in a table, its whole name, and its estimate."""
         yield "count", "count", self.count
         yield "missing", "share missing", self.missing
-        low, high = self.limits
-        row, name = (" of clipped values", f" of values clipped to [{low:.6g}, {high:.6g}]") if self.clipped else ("", "")
+        row, name = (" of clipped values", f" of values clipped to {self.limits_in_words}") if self.clipped else ("", "")
         yield f"mean{row}", f"mean{name}", self.mean
         yield f"std{row}", f"std{name}", self.std
         for level, found in self.quantiles.items():
@@ -170,7 +191,7 @@ class Description:
     @property
     def table(self) -> Any:
         """The statistics of the columns of numbers, a DataFrame like that of ``DataFrame.describe``; NaN if not determined."""
-        return self._frame(lambda found: found.value)
+        return self._frame(lambda column, row, found: found.value)
 
     @property
     def intervals(self) -> Any:
@@ -206,7 +227,9 @@ class Description:
         parts += [self._of_clipping] if self._of_clipping else []
         for column in self.columns:
             if isinstance(column, DescribedCategory):
-                parts.append(f"{column.name}: " + ", ".join(f"{name} {_short(found)}" for name, found in column.all_shares()))
+                parts.append(
+                    f"{column.name}: " + ", ".join(f"{name} {_short(column, '', one)}" for name, one in column.all_shares())
+                )
         return "\n\n".join([*parts, self.privacy_report.summary])
 
     def __repr__(self) -> str:
@@ -218,13 +241,13 @@ class Description:
         lines = []
         for column in self.numbers:
             found = {row: one for row, _, one in column.rows()}
-            cells = [_with_interval(found[row]) if row in found else "" for row in self._heads]
+            cells = [_with_interval(column, row, found[row]) if row in found else "" for row in self._heads]
             lines.append([escape(column.name), self._picture(column), *cells])
         parts = [_html_table(["column", "", *self._heads], lines)] if lines else []
         shares, last = [], ""
         for category, name, one in self._shares():
             named = "" if category.name == last else escape(category.name)
-            shares.append([named, escape(name), _bar(one), _with_interval(one).replace("<br>", " ")])
+            shares.append([named, escape(name), _bar(one), _with_interval(category, "", one).replace("<br>", " ")])
             last = category.name
         parts += [_html_table(["column", "category", "", "share"], shares)] if shares else []
         parts += [f"<p>{escape(self._of_clipping)}.</p>"] if self._of_clipping else []
@@ -279,8 +302,7 @@ class Description:
     @property
     def _of_clipping(self) -> str:
         """Limits of the columns whose mean and deviation are of clipped values, as text; empty without any."""
-        clipped = ((column.name, *column.limits) for column in self.numbers if column.clipped)
-        named = ", ".join(f"{name} to [{low:.6g}, {high:.6g}]" for name, low, high in clipped)
+        named = ", ".join(f"{column.name} to {column.limits_in_words}" for column in self.numbers if column.clipped)
         return f"Values are clipped for mean and std: {named}" if named else ""
 
     def _shares(self) -> Iterator[tuple[DescribedCategory, str, Estimate]]:
@@ -289,7 +311,7 @@ class Description:
                 yield from ((column, name, found) for name, found in column.all_shares())
 
     def _frame(self, cell: Any, empty: Any = math.nan) -> Any:
-        cells = {column.name: {row: cell(found) for row, _, found in column.rows()} for column in self.numbers}
+        cells = {column.name: {row: cell(column, row, found) for row, _, found in column.rows()} for column in self.numbers}
         return imported("pandas").DataFrame(cells, index=self._heads).fillna(empty)
 
     @property
@@ -313,16 +335,20 @@ class Description:
         )
 
 
-def _short(found: Estimate) -> str:
+def _moment(seconds: float, unit: str) -> str:
+    return str(np.datetime64(round(seconds), "s").astype(f"M8[{unit}]")).replace("T", " ")
+
+
+def _short(column: DescribedColumn, row: str, found: Estimate) -> str:
     """Return an estimate as text, with the digits that its interval supports."""
-    return short(found.value, found.high - found.low) if found.determined else NOT_DETERMINED
+    return column.text(row, found.value, found) if found.determined else NOT_DETERMINED
 
 
-def _with_interval(found: Estimate) -> str:
+def _with_interval(column: DescribedColumn, row: str, found: Estimate) -> str:
     if not found.determined:
         return NOT_DETERMINED
-    width = found.high - found.low
-    return f"{short(found.value, width)}<br><small>{short(found.low, width)} to {short(found.high, width)}</small>"
+    value, low, high = (column.text(row, number, found) for number in (found.value, found.low, found.high))
+    return f"{value}<br><small>{low} to {high}</small>"
 
 
 def _bar(found: Estimate) -> str:

@@ -9,6 +9,8 @@ import numpy as np
 from skdp._files._suffixes import imported
 from skdp.privacy.report.statement import PrivacyReport, PrivacySpent
 
+MOST_DIGITS = 9  # of a number that is printed, more of which nobody reads; a choice
+
 
 class Reported:
     """Base of what functions of this package return: it states what was spent, and prints."""
@@ -155,4 +157,6 @@ def short(value: float, width: float) -> str:
     if not width > 0:
         return f"{value:.6g}"
     digits = max(0, -int(f"{width:e}".partition("e")[2]) + 1)
-    return f"{value:.{digits}f}" if abs(value) < 1e12 and digits < 12 else f"{value:.6g}"
+    if not abs(value) < 1e12:
+        return f"{value:.6g}"
+    return f"{value:.{digits}f}" if len(f"{abs(value):.0f}") + digits <= MOST_DIGITS else f"{value:.{MOST_DIGITS}g}"

@@ -14,6 +14,7 @@ from skdp.stats import describe, plan_describe
 from skdp.stats._candidates import edges_for
 from skdp.stats._distribution import Distribution, leaf_variances, node_sizes
 from skdp.stats._limited import moments_of
+from skdp.stats._statistic import short
 from skdp.testing import reproducible_noise
 
 N = 4000
@@ -213,3 +214,19 @@ def test_means_are_determined_where_noise_leaves_the_number_of_cells_above_two_s
         mean, _ = moments_of(distribution, (0.0, 510.0), np.array([-300.0, 300.0]), np.array([5.0, 5.0]), 3.5)
         assert mean.determined == determined
         assert not determined or (mean.low, mean.high) == (0.0, 510.0)  # as many cells as noise may make of none
+
+
+def test_moments_are_shown_as_dates_and_their_deviation_in_days():
+    """In print and on the page; numbers in `table` and `intervals` stay seconds."""
+    hours = np.random.default_rng(0).integers(0, 300 * 24, 5000)
+    frame = pd.DataFrame({"day": pd.Timestamp("2024-01-01") + pd.to_timedelta(hours, "h"), "one": 1.0})
+    with reproducible_noise(0):
+        found = describe(frame, epsilon=3.0)
+    text, page = str(found), found.to_html()
+    assert "2024-0" in text and " days" in text and "170" not in text
+    assert "2024-0" in page and " days<br>" in page and found.table.loc["50%", "day"] > 1.7e9
+    assert "1.0000000000" not in text  # of a column without spread, whose interval is shorter than digits help
+
+
+def test_numbers_have_the_digits_that_intervals_support():
+    assert short(1e300, 1.0) == "1e+300" and short(12345678.123, 1e-9) == "12345678.1" and short(0.5, 0.01) == "0.500"
