@@ -110,7 +110,7 @@ class Counts(Reported):
         rows = [*titles, *([label, *(f"{count:.0f}" for count in row)] for label, row in zip(axes[0], table, strict=True))]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join([head, *lines])
+        return "\n".join([head, *lines, *([] if self.elsewhere is None else [f"in no cell: {self.elsewhere:.0f}"])])
 
 
 def _labels(axis: np.ndarray, size: int) -> list[str]:

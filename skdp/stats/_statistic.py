@@ -74,6 +74,10 @@ class Statistic(Reported):
         """Return the value."""
         return self.value
 
+    def __format__(self, form: str) -> str:
+        """Return the value in a format of numbers; without one, the text of `print`."""
+        return format(self.value, form) if form else str(self)
+
     def __str__(self) -> str:
         """Return the value with as many digits as the interval supports, the interval, the epsilon, and what is clipped."""
         low, high = self.interval

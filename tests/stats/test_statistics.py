@@ -256,9 +256,9 @@ def test_counts_and_clipped_values_are_printed():
     x = np.arange(10_000) % 100
     counts = stats.histogram(x, 4, epsilon=1.0, range=(0, 100))
     head, *lines = str(counts).splitlines()
-    assert "4 cells" in head and lines[0].split()[:3] == ["0", "to", "25"] and len(lines) == 4
+    assert "4 cells" in head and lines[0].split()[:3] == ["0", "to", "25"] and len(lines) == 5
     grid = stats.histogram2d(np.column_stack([x, x]), bins=2, epsilon=1.0, range=[(0, 100), (0, 100)])
-    assert len(str(grid).splitlines()) == 4 and "50 to 100" in str(grid).splitlines()[1]
+    assert len(str(grid).splitlines()) == 5 and "50 to 100" in str(grid).splitlines()[1]
     assert len(str(stats.histogram(x, 100, epsilon=1.0, range=(0, 100))).splitlines()) == 1
     assert "; clipped to [" in str(stats.mean(x, epsilon=1.0)) and "clipped" not in str(
         stats.mean(x, epsilon=1.0, bounds=(0, 99))
