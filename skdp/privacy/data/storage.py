@@ -259,7 +259,9 @@ def squares_in_order(block: Any) -> np.ndarray:
         return row_squares(block)
     squares, length = np.empty(block.shape[0]), max(1, CELLS // block.shape[1])
     for start in range(0, block.shape[0], length):
-        squares[start : start + length] = np.add.accumulate(np.square(block[start : start + length]), axis=1)[:, -1]
+        columns = np.square(block[start : start + length].T, order="C")
+        # Columns are added one after another; a single row would be added up in pairs.
+        squares[start : start + length] = columns.sum(axis=0) if columns.shape[1] > 1 else np.add.accumulate(columns)[-1]
     return squares
 
 

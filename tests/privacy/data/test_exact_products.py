@@ -6,8 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.sparse import csr_array
 
 from skdp.privacy.data.exact_products import BITS, EXTREME, FEW, products
+from skdp.privacy.data.storage import squares_in_order
 
 STORAGES = {"C": np.ascontiguousarray, "F": np.asfortranarray, "csr": sparse.csr_matrix, "csr_array": sparse.csr_array}
 every_storage = pytest.mark.parametrize("storage", STORAGES)
@@ -103,3 +105,13 @@ def test_nothing_is_changed_and_no_rows_give_none(n_columns, rng):
     coef.setflags(write=False)
     assert products(rows, coef).shape == (5, n_columns)
     assert products(rows[:0], coef).shape == (0, n_columns)
+
+
+@pytest.mark.parametrize("n_rows", (1, 2, 3, 8, 129))
+@pytest.mark.parametrize("n_columns", (1, 7, 9, 129, 1000))
+def test_squares_are_added_from_the_first_column_to_the_last(n_rows, n_columns, rng):
+    """Whatever adds the columns, also for a single row, which NumPy would add up in pairs; and so in CSR."""
+    block = rng.normal(size=(n_rows, n_columns)) * 10.0 ** rng.integers(-8, 8, (n_rows, n_columns))
+    expected = np.add.accumulate(np.square(block), axis=1)[:, -1]
+    for stored in (block, np.asfortranarray(block), csr_array(block)):
+        np.testing.assert_array_equal(squares_in_order(stored), expected)
