@@ -119,7 +119,7 @@ def evaluate(
 
 def _facts(fitted: Any, target: str | None, path: Path) -> RawTable:
     """Return what the model states of the target."""
-    last = fitted_steps(fitted)[-1]
+    last = fitted_steps(fitted, chosen=False)[-1]
     stated = getattr(getattr(last, "privacy_report_", None), "public", {}).get("schema", {})
     target = target or (stated.get("target") if isinstance(stated, dict) else None)
     if target is None:

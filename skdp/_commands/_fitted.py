@@ -24,7 +24,7 @@ def read_model(path: Path, trust: bool) -> Any:
 
 def columns_of(fitted: Any, path: Path) -> tuple[SchemaColumns, list[str]]:
     """Return what reads the columns of a model, and their order, by its first step or by the schema of an estimator."""
-    first = fitted_steps(fitted)[0]
+    first = fitted_steps(fitted, chosen=False)[0]
     if isinstance(first, SchemaColumns):
         return first, first.names
     schema = getattr(first, "schema_", None)
@@ -38,7 +38,7 @@ def columns_of(fitted: Any, path: Path) -> tuple[SchemaColumns, list[str]]:
 
 def records_of(fitted: Any, table: Path, frame: Any, names: list[str]) -> Any:
     """Return the columns of a model; each cell of a text becomes the truth or the date that its column held in the fit."""
-    frame, schema = frame[names].copy(), getattr(fitted_steps(fitted)[-1], "schema_", None)
+    frame, schema = frame[names].copy(), getattr(fitted_steps(fitted, chosen=False)[-1], "schema_", None)
     if not is_parquet(table) and schema is not None:
         for name, learned in typed_columns(schema).items():
             frame[name] = frame[name].replace(TRUTHS)

@@ -83,15 +83,15 @@ def learns_without_noise(step: Any) -> bool:
     return bool(kinds & LEARN) or any(LEARN_IF[name](step) for name in kinds & set(LEARN_IF))
 
 
-def fitted_steps(model: Any) -> list[Any]:
+def fitted_steps(model: Any, chosen: bool = True) -> list[Any]:
     """Return the fitted steps of a model without pipelines among them, the last of which predicts.
 
-    Of a search of this package it is the best estimator, and of an estimator that chooses another one, that one.
+    Of a search of this package it is the best estimator. Of an estimator that chooses another one it is that one, if ``chosen``.
     """
     if type(model).__module__.startswith("skdp."):
-        for name in ("best_estimator_", "estimator_"):
+        for name in ("best_estimator_", "estimator_")[: 1 + chosen]:
             if hasattr(model, name):
-                return fitted_steps(getattr(model, name))
+                return fitted_steps(getattr(model, name), chosen)
     steps = getattr(model, "steps_", model.steps) if isinstance(model, Pipeline) else []
-    found = [part for _, step in steps if step not in (None, "passthrough") for part in fitted_steps(step)]
+    found = [part for _, step in steps if step not in (None, "passthrough") for part in fitted_steps(step, chosen)]
     return found or [model]

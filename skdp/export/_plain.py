@@ -38,48 +38,8 @@ class NotPlain(TypeError):
     """Scikit-learn has no public object with these predictions."""
 
 
-def to_sklearn(model: Any) -> Any:
-    """Return plain objects of scikit-learn with the predictions of a fitted model, so that others need not install this package.
-
-    They have the released numbers and public facts alone: no record is read.
-
-    Parameters
-    ----------
-    model : estimator
-        A fitted estimator.
-
-    Returns
-    -------
-    estimator
-        An estimator or a pipeline of scikit-learn. Its predictions are those of the model up to rounding, wherever the model
-        makes any: for finite numbers whose products are finite, and for text that is spelt as in the schema.
-
-    Raises
-    ------
-    TypeError
-        If scikit-learn has no public objects with these predictions: for trees, networks, pairs of columns, rows that are
-        shortened, columns that were learned and logarithms of negative numbers. `to_onnx` exports all of these.
-
-    See Also
-    --------
-    to_onnx : Export any model.
-
-    Notes
-    -----
-    **Privacy.** Post-processing of what was released.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp import DPLogisticRegression, to_sklearn
-    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(2000, 2))
-    >>> model = DPLogisticRegression(epsilon=1.0, feature_bounds=1.0).fit(X, X[:, 0] > 0)
-    >>> plain = to_sklearn(model)
-    >>> type(plain).__name__
-    'LogisticRegression'
-    >>> bool(np.allclose(plain.predict_proba(X), model.predict_proba(X), rtol=0, atol=1e-12))
-    True
-    """
+def plain_model(model: Any) -> Any:
+    """Return a plain object of scikit-learn; see `skdp.to_sklearn`."""
     check_fitted(model)
     (last, *others) = reversed(fitted_steps(model))
     try:

@@ -15,7 +15,7 @@ from matplotlib import pyplot
 from seeded import fitted
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdp import (
     DPAdditiveClassifier,
@@ -541,7 +541,7 @@ def test_only_fitted_additive_models_have_functions():
 @pytest.mark.parametrize("n_classes", (2, 3))
 def test_of_pipelines_and_searches_the_model_in_them_is_drawn(n_classes):
     inner = model(n_classes)
-    pipeline = SimpleNamespace(steps=[("scale", None), ("model", inner)])
+    pipeline = Pipeline([("scale", "passthrough"), ("model", inner)])
     for whole in (pipeline, SimpleNamespace(best_estimator_=inner), SimpleNamespace(best_estimator_=pipeline)):
         display = AdditiveDisplay.from_estimator(whole)
         assert (titles(display), display.response) == (titles(drawn := AdditiveDisplay.from_estimator(inner)), drawn.response)
