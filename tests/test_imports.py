@@ -29,6 +29,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
         "_exported",
         "_files",
         "_first_use",
+        "_validation",
         "_version",
         "estimators",
         "model_selection",
