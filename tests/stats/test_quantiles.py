@@ -199,7 +199,7 @@ def test_without_confidence_the_interval_is_the_bounds_and_the_noise_is_smaller(
 
 @pytest.mark.parametrize("q", (0, 1, 1.5, math.nan, [], [0.5, 2.0], "half", True, None, [[0.5]]))
 def test_shares_that_are_none_are_refused(q):
-    with pytest.raises(ValueError, match=r"expected a number between 0 and 1"):
+    with pytest.raises(ValueError, match=r"expected a number above 0 and below 1"):
         stats.quantile(np.arange(10.0), q, epsilon=1.0, bounds=(0, 9))
 
 
