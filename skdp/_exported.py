@@ -11,7 +11,7 @@ class Exported:
     def to_onnx(
         self, path: str | os.PathLike[str] | None = None, *, categories: Mapping[str, Sequence[Any]] | None = None
     ) -> Any:
-        """Export the fitted model to ONNX; `skdp.export.to_onnx` describes the file.
+        """Export the fitted model to ONNX; `skdp.to_onnx` describes the file.
 
         Parameters
         ----------
@@ -31,7 +31,7 @@ class Exported:
         return to_onnx(self, path, categories=categories)
 
     def to_sklearn(self) -> Any:
-        """Return plain objects of scikit-learn with equal predictions; `skdp.export.to_sklearn` says for which models.
+        """Return plain objects of scikit-learn with equal predictions; `skdp.to_sklearn` says for which models.
 
         Returns
         -------

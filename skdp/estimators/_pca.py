@@ -100,13 +100,13 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components_, n_features)
+    components_ : ndarray of shape (``n_components_``, n_features)
         Orthonormal directions by decreasing variance, of features over ``scale_``.
-    explained_variance_ : ndarray of shape (n_components_,)
+    explained_variance_ : ndarray of shape (``n_components_``,)
         Variances along the components of rows clipped at the radius.
-    explained_variance_ratio_ : ndarray of shape (n_components_,)
+    explained_variance_ratio_ : ndarray of shape (``n_components_``,)
         Their shares of the total variance of these rows.
-    explained_variance_interval_ : ndarray of shape (n_components_, 2)
+    explained_variance_interval_ : ndarray of shape (``n_components_``, 2)
         Ends of 95 % intervals of the variances.
     mean_ : ndarray of shape (n_features,)
         Mean of the rows, in the units of X, or of the prepared features.
@@ -237,7 +237,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_components_)
+        ndarray of shape (n_samples, ``n_components_``)
             The scores.
         """
         check_is_fitted(self)
@@ -248,7 +248,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_components_)
+        X : array-like of shape (n_samples, ``n_components_``)
             Scores.
 
         Returns

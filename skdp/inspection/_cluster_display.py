@@ -86,7 +86,7 @@ class ClusterDisplay:
         NotFittedError
             If the model is not fitted.
         TypeError
-            If it is no `DPKMeans`.
+            If it is no `skdp.DPKMeans`.
         """
         estimator = estimator[-1] if hasattr(estimator, "steps") else estimator
         check_is_fitted(estimator)

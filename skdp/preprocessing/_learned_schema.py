@@ -61,8 +61,8 @@ class LearnedSchema(Exported, TransformerMixin, BoundToLedgers):
     output : {"rows", "standardized", "units"}, default="rows"
         What `transform` returns. "rows" has rows of length at most 1, for estimators of skdp. "standardized" is the same without
         the division by a length: numbers around their centre in sizes of their core, at most 4 of them away, as after a
-        `StandardScaler`. "units" has numbers in the units of X, clipped to the learned limits, with gaps filled by the centre,
-        as after a `SimpleImputer`. In all of them, categories and missing cells have indicators, as after a `OneHotEncoder`.
+        ``StandardScaler``. "units" has numbers in the units of X, clipped to the learned limits, with gaps filled by the centre,
+        as after a ``SimpleImputer``. In all of them, categories and missing cells have indicators, as after a ``OneHotEncoder``.
     random_state : int, Generator, RandomState or None, default=None
         Seed of the noise inside `skdp.testing.reproducible_noise`; it changes nothing elsewhere.
 

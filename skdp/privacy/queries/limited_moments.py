@@ -60,7 +60,7 @@ class LimitedMoments(SumQuery):
 
         Cells are rounded to integers of at most 2^20 - 4, in units of 2^-20, and squares to integers in the same unit. This
         moves the square of a record by at most half a unit, and the sum, which is exact but for one rounding to float64, by at
-        most 2^-53 n per record. For tables of up to 2^31 records both are less than the 4 units by which |u| stays below 1.
+        most 2^-53 n per record. For tables of up to 2^31 records both are less than the 4 units by which u stays within 1.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
