@@ -88,13 +88,27 @@ def _has(name: str) -> Callable[[Any], bool]:
     return has
 
 
+DELEGATED = """Return ``{name}`` of the last step for what the steps before it make of X.
+
+Parameters
+----------
+X : array-like or data frame of shape (n_samples, n_features)
+    Records of your own.
+
+Returns
+-------
+ndarray
+    What the last step returns.
+"""
+
+
 def _delegate(name: str) -> Any:
     """Return the method of scikit-learn's pipeline, called on the fitted steps."""
 
     def method(self: Any, X: Any) -> Any:
         return getattr(self._fitted, name)(X)
 
-    method.__name__, method.__doc__ = name, getattr(Pipeline, name).__doc__
+    method.__name__, method.__doc__ = name, DELEGATED.format(name=name)
     return available_if(_has(name))(method)
 
 
