@@ -88,7 +88,7 @@ def _has(name: str) -> Callable[[Any], bool]:
     return has
 
 
-DELEGATED = """Return ``{name}`` of the last step for what the steps before it make of X.
+OF_DELEGATED = """Return ``{name}`` of the last step for what the steps before it make of X.
 
 Parameters
 ----------
@@ -108,7 +108,7 @@ def _delegate(name: str) -> Any:
     def method(self: Any, X: Any) -> Any:
         return getattr(self._fitted, name)(X)
 
-    method.__name__, method.__doc__ = name, DELEGATED.format(name=name)
+    method.__name__, method.__doc__ = name, OF_DELEGATED.format(name=name)
     return available_if(_has(name))(method)
 
 
