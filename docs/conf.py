@@ -51,7 +51,7 @@ default_role = "py:obj"  # names in single backticks become links
 nitpicky = True  # warn of those that lead nowhere
 nitpick_ignore_regex = [
     (r"py:\w+", r"(sklearn|numpy|scipy|pandas)\..*"),  # known with intersphinx only
-    ("py:obj", "X|y|fit_params"),  # parameters, in docstrings inherited from scikit-learn
+    ("py:obj", "X|y|fit_params|steps|Pipeline"),  # parameters and classes, in docstrings inherited from scikit-learn
 ]
 autosummary_generate = True
 toc_object_entries_show_parents = "hide"
