@@ -123,7 +123,7 @@ def spelt(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def indicators(step: Any, rows: Rows) -> Rows:
-    """Export OneHotEncoder with listed categories of text, of which it may drop the first ones."""
+    """Export OneHotEncoder with listed categories of text; it may drop the first one of a column."""
     if isinstance(step.categories, str):
         raise ValueError("OneHotEncoder takes its categories from records; expected lists from public knowledge.")
     graph, parts = rows.graph, []

@@ -49,8 +49,8 @@ LONG, FAR = 0.97, 0.9  # levels of the radius of the rows and of the differences
 MOST_AXES, PUBLIC_AXES = 8, 4  # of the box that the cells divide; the second if no components are released
 # Half width of the box, in standard deviations along each axis: 1.7, 2, 2.5, 3 gave 1.516, 1.522, 1.541, 1.564.
 BOX = 2.0
-# A cell is halved if its count exceeds so many standard deviations of its noise (3 for 2: 1.458 for 1.447); least and largest
-# number of levels.
+# A cell is halved if its count is above this number of standard deviations of its noise (3 for 2: 1.458 for 1.447); least and
+# largest number of levels.
 THRESHOLD, FEWEST_LEVELS, MOST_LEVELS = 2.0, 4, 14
 # Public points that are drawn in the cells, and starts of scikit-learn's k-means on these and on released centres. Choices.
 N_POINTS, N_STARTS, N_STARTS_OF_CENTRES = 3000, 4, 8

@@ -234,7 +234,7 @@ def released_spectrum(problem: UnlabelledProblem, ask: Ask, centre: np.ndarray, 
 
 
 def hides_the_mean(noise: float, n_features: int) -> bool:
-    """Return whether the square of a mean has so much noise that what is left of it may seem to be a component.
+    """Return whether noise in the square of a mean may look like a component.
 
     Parameters
     ----------
