@@ -195,11 +195,11 @@ class DPEstimator(Exported, BoundToLedgers, Displayed, CallbackSupportMixin, Bas
         """Return the fitted attributes that callbacks get of this estimator, if these are those of the model that it fits."""
         return attributes
 
-    def _attributed(self, attributes: dict[str, Any], contradictions: Iterable[str]) -> Any:
-        """Set all fitted attributes at once, then warn about assumptions that the releases contradict."""
+    def _attributed(self, attributes: dict[str, Any], contradictions: Iterable[str | Warning]) -> Any:
+        """Set all fitted attributes at once, then warn of what the releases tell against the model or contradict."""
         self._commit(attributes)
-        for sentence in contradictions:  # the model is there, whatever a warning does
-            warn(sentence, UserWarning)
+        for found in contradictions:  # the model is there, whatever a warning does
+            warn(found, UserWarning)
         return self
 
     def plan(

@@ -17,6 +17,7 @@ from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
 from skdp.estimators._unsupervised import DPUnlabelled, UnlabelledTask
 from skdp.estimators._unsupported import explain_refusals
+from skdp.privacy.errors import LowSignalWarning
 from skdp.solvers import Problem, SolverResult
 from skdp.solvers.statistics.principal_components import Components, PrincipalComponents
 
@@ -71,11 +72,11 @@ class PCATask(UnlabelledTask):
             "clipped_share_": found.longer,
         }
 
-    def contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterable[str]:
+    def contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterable[str | Warning]:
         found = Components.of(result).n_found
         number = max(found, 1) if self.n_components is None else min(self.n_components, facts.n_features)
         if found < number:
-            yield (
+            yield LowSignalWarning(
                 f"{found} of {number} components are above the noise. Others are directions that noise has chosen; take fewer, "
                 "more records, a larger epsilon or fewer features."
             )

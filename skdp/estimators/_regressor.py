@@ -334,7 +334,7 @@ class RegressionTask(Task):
             exposure = around.exposure * float(self.max_exposure)
         return {**self.model(plan, result, facts), "link_": "identity", "calibration_": BentLine(mean, exposure)}
 
-    def contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterator[str]:
+    def contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterator[str | Warning]:
         yield from super().contradictions(plan, result, facts)
         around = result.around
         if isinstance(around, LogLink):

@@ -433,8 +433,8 @@ class Task(ABC):
             raise TypeError(f"n_classes={shown(n_classes)}; expected None: {self.kind} has no classes.")
         return None, {}
 
-    def contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterable[str]:
-        """Return a sentence for each assumption that the releases contradict, from releases and public facts only."""
+    def contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterable[str | Warning]:
+        """Return a sentence, or a warning, for each assumption that releases contradict, from releases and public facts only."""
         names = None if facts.feature_names is None else facts.feature_names.tolist()
         return () if result.moments is None else contradictions(self, plan, result.moments, names)
 

@@ -172,15 +172,15 @@ def silently(method: Method) -> Method:
     return undisturbed  # type: ignore[return-value]
 
 
-def warn(message: str, category: type[Warning]) -> None:
+def warn(message: str | Warning, category: type[Warning]) -> None:
     """Warn at the line of the user's code that called skdp; in `silent`, nothing else is heard.
 
     Parameters
     ----------
-    message : str
-        Text of the warning; public facts only.
+    message : str or Warning
+        Text of the warning, which tells public facts and releases only; or the warning itself, with a class of its own.
     category : type of Warning
-        Class of the warning.
+        Class of the warning if `message` is a text.
     """
     level = 1
     while sys._getframe(level).f_globals.get("__name__", "").split(".")[0] in ("skdp", "sklearn", "contextlib"):

@@ -130,7 +130,7 @@ def test_many_features_and_parameters_of_others_are_refused():
 
 def test_a_plan_warns_where_public_facts_leave_no_component():
     early = pytest.warns(LowSignalWarning, match="the model may have no component above the noise")
-    with pytest.warns(UserWarning, match="0 of 1 components are above the noise"), early:
+    with pytest.warns(LowSignalWarning, match="0 of 1 components are above the noise"), early:
         model = DPPCA(epsilon=0.1, feature_bounds=3.0, delta=1e-5).fit(X[:60])
     assert model.n_components_ == 1
     report = " ".join(str(DPPCA(epsilon=0.1, feature_bounds=3.0).plan(500, D)).split())
@@ -139,7 +139,7 @@ def test_a_plan_warns_where_public_facts_leave_no_component():
 
 def test_components_beyond_those_that_are_found_are_given_with_a_warning():
     noisy = np.random.default_rng(1).normal(size=(N, 8)) * [1, 0.9, 0.8, *[1e-3] * 5] / 4
-    with pytest.warns(UserWarning, match="3 of 5 components are above the noise"):
+    with pytest.warns(LowSignalWarning, match="3 of 5 components are above the noise"):
         model = fitted(DPPCA(5, feature_bounds=1.0), noisy)
     assert model.n_components_ == 5 and model.n_above_noise_ == 3
     assert (model.explained_variance_interval_[3:, 0] == 0).all() and (np.diff(model.explained_variance_) <= 0).all()

@@ -169,7 +169,7 @@ class AdditiveTask(Task):
         width = {"n_features": additive.n_functions, "n_stored": additive.basis.n_stored}
         return {**width, "data_norm": additive.data_norm, "extra": additive}
 
-    def contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterator[str]:
+    def contradictions(self, plan: Plan, result: SolverResult, facts: Facts) -> Iterator[str | Warning]:
         """Yield a sentence for categories and bounds that, as the released moments show, do not match the records."""
         if (moments := result.moments) is not None:
             basis = Additive.of(result).basis
