@@ -6,7 +6,7 @@ import html
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
-from skdp._scikit_learn.pipelines import fitted_steps
+from skdp._scikit_learn.pipelines import fitted_steps, reports_of, spent_together
 from skdp._validation import shown
+from skdp.inspection import check_pipeline
 from skdp.metrics import Evaluation
 from skdp.privacy.report import PrivacyReport
 from skdp.privacy.report._html import PAGE, STYLE, Picture, as_facts, as_list, as_table, plain_words, releases_table
@@ -140,7 +141,7 @@ def model_card(model: Any, *, evaluation: Any = None, purpose: str | Mapping[str
     texts = _texts(purpose)
     report, fitted = _report_of(model), fitted_steps(model)[-1]
     title = f"Model card: {report.estimator}"
-    sections = list(_sections(report, fitted, scores, texts))
+    sections = list(_sections(model, report, fitted, scores, texts))
     return _as_markdown(title, sections) if format == "md" else _as_html(title, sections)
 
 
@@ -172,24 +173,51 @@ def _report_of(model: Any) -> PrivacyReport:
     raise NotFittedError(f"This {name} is not fitted yet; expected a fitted estimator.")
 
 
-def _sections(report: PrivacyReport, fitted: Any, scores: Scores | None, texts: Mapping[str, str]) -> Iterator[Section]:
+def _sections(model: Any, last: PrivacyReport, fitted: Any, scores: Scores | None, texts: Mapping[str, str]) -> Iterator[Section]:
+    reports, check = reports_of(model), check_pipeline(model)
+    others = _without_report(reports, check)
+    private = not others and all(report.private for report in reports.values())
     yield "Purpose", [texts]
-    yield "Model", [_model_facts(report, fitted)]
-    yield "Privacy guarantee", [f"{report.guarantee}.", *([plain_words(report)] if report.private else []), _budget_facts(report)]
+    yield "Model", [_model_facts(reports.values(), last, fitted)]
+    yield "Privacy guarantee", list(_guarantees(reports, others))
     yield "Scores", _scores(scores)
     yield from _contents(fitted)
-    yield "Limits", [list(_limits(report, fitted, scores))]
+    unknown = [f"{step.name} ({step.kind}): {step.reason}." for step in check.steps if step.name in check.unknown]
+    yield "Limits", [[*unknown, *_limits(private, fitted, scores)]]
 
-    yield "What the guarantee assumes", [list(report.assumptions)]
-    for name, step in (report.steps or {"": report}).items():
-        of = f" of {name}" if name else ""
-        yield f"Releases{of}", [Table(*releases_table(step))]
-    yield "Public, not protected", [{name: _text_of(value) for name, value in in_words(report.public).items()}]
-    if report.learned:
-        yield "Learned from the records, with noise", [report.learned]
+    yield "What the guarantee assumes", [list(dict.fromkeys(line for report in reports.values() for line in report.assumptions))]
+    for place, report in reports.items():
+        of_step = f" of {place}" if place and len(reports) > 1 else ""
+        for name, step in (report.steps or {"": report}).items():
+            of = f" of {name}" if name else ""
+            yield f"Releases{of_step}{of}", [Table(*releases_table(step))]
+        facts = {name: _text_of(value) for name, value in in_words(report.public).items()}
+        yield f"Public, not protected{of_step}", [facts]
+        if report.learned:
+            yield f"Learned from the records, with noise{of_step}", [report.learned]
 
 
-def _model_facts(report: PrivacyReport, fitted: Any) -> dict[str, str]:
+def _without_report(reports: Mapping[str, PrivacyReport], check: Any) -> list[str]:
+    """Return the names of the steps of a pipeline that learned from the records, and have no report."""
+    known = {*reports, check.steps[0].name} if "" in reports else reports
+    return [step.name for step in check.steps if step.verdict in ("learns", "private") and step.name not in known]
+
+
+def _guarantees(reports: Mapping[str, PrivacyReport], others: Sequence[str]) -> Iterator[Part]:
+    """Yield the guarantee of a model, with that of each step where there are several."""
+    if others:
+        yield f"NONE for the whole: {', '.join(others)} learned from the training records, and no report says what."
+    if len(reports) > 1:
+        epsilon, delta = spent_together([*reports.values()])
+        yield f"The steps {', '.join(reports)} spend epsilon = {epsilon:.6g} and delta = {delta:.6g} together."
+    alone = not others and len(reports) == 1
+    for name, report in reports.items():
+        yield f"{report.guarantee}." if alone else f"Step {name}: {report.guarantee}."
+        yield from [plain_words(report)] if alone and report.private else []
+        yield _budget_facts(report)
+
+
+def _model_facts(reports: Iterable[PrivacyReport], report: PrivacyReport, fitted: Any) -> dict[str, str]:
     facts = {"Estimator": report.estimator}
     if type(fitted).__name__ != report.estimator:
         facts["Fitted"] = type(fitted).__name__
@@ -207,7 +235,7 @@ def _model_facts(report: PrivacyReport, fitted: Any) -> dict[str, str]:
         **facts,
         "Algorithm": f"{report.solver}: {report.solver_title}",
         "Software": ", ".join(f"{name} {version}" for name, version in report.versions.items()),
-        "Privacy report": f"SHA-256 {hashlib.sha256(report.to_json().encode()).hexdigest()}",
+        "Privacy report": "SHA-256 " + " ".join(hashlib.sha256(each.to_json().encode()).hexdigest() for each in reports),
     }
 
 
@@ -302,8 +330,8 @@ def _feature_names(fitted: Any, size: int) -> list[str]:
     return [f"x{place}" for place in range(size)]
 
 
-def _limits(report: PrivacyReport, fitted: Any, scores: Scores | None) -> Iterator[str]:
-    if not report.private:
+def _limits(private: bool, fitted: Any, scores: Scores | None) -> Iterator[str]:
+    if not private:
         yield "This model is not private. It must not be published as if it were."
     yield (
         "The guarantee is for the records of the fit. It says nothing of records that the model is applied to: their predictions "

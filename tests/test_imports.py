@@ -54,7 +54,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
     },
     "_files": set(),
     "_model_files": {"_files", "_validation", "estimators", "preprocessing", "solvers"},
-    "_model_card": {"_scikit_learn", "_validation", "metrics"},
+    "_model_card": {"_scikit_learn", "_validation", "inspection", "metrics"},
     "_commands": {
         *("_files", "_model_card", "_model_files", "_persons", "_scikit_learn", "_table_types"),
         *("data", "estimators", "inspection", "metrics", "preprocessing", "solvers", "stats"),

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skdp import DPPCA, DPAdditiveClassifier, DPKMeans, DPLogisticRegression, DPTabularClassifier, model_card, save_model
 from skdp.__main__ import main
@@ -102,6 +103,29 @@ def test_other_models_and_pipelines_have_cards(table):
         card = model_card(fitted)
         assert heading in headings(card) and "nan" not in card
         model_card(fitted, format="html")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "step, told",
+    (
+        (StandardScaler(), "NONE for the whole: step learned from the training records, and no report says what."),
+        (DPPCA(1, epsilon=3.0, delta=1e-6, feature_bounds=(0, 120)), "step, model spend epsilon = 4 and delta = 2e-06 together"),
+        (DPPCA(1, epsilon=np.inf, feature_bounds=(0, 120)), "Step step: NONE: epsilon = inf adds no noise"),
+        (
+            FeatureUnion([("a", DPPCA(1, epsilon=3.0, feature_bounds=(0, 120)))]),
+            "NONE for the whole: step\\_\\_a learned from the training records",
+        ),
+        (FunctionTransformer(np.tanh), "- step (FunctionTransformer): what it keeps may depend on the records."),
+        (BoundedScaler((0, 120)), "plain words"),
+    ),
+)
+def test_the_guarantee_is_that_of_all_steps(step, told, table):
+    """A card of a pipeline does not state the budget of the last step as that of the whole."""
+    private = DPLogisticRegression(1.0, delta=1e-6, data_norm=1.0, classes=["no", "yes"])
+    card = model_card(Pipeline([("step", step), ("model", private)]).fit(table[0][["age"]], table[1]))
+    assert told in card and ("plain words" in card) == isinstance(step, (BoundedScaler, FunctionTransformer))
+    assert ("must not be published" in card) == ("NONE" in told)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,13 +1,21 @@
 """Walk over the steps of pipelines; warn about those that learn from the training records without noise."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from skdp._scikit_learn.callers import OF_TARGETS, callers, is_one, is_private, nested, warn_outside
+from skdp._scikit_learn.callers import OF_TARGETS, callers, is_one, is_private, join, nested, warn_outside
 
-__all__ = ["fitted_steps", "learns_without_noise", "refuse_selection", "warn_of_learning_steps"]
+__all__ = [
+    "fitted_steps",
+    "learns_without_noise",
+    "refuse_selection",
+    "reports_of",
+    "spent_together",
+    "warn_of_learning_steps",
+]
 
 LEARN = frozenset(
     "StandardScaler MinMaxScaler MaxAbsScaler RobustScaler QuantileTransformer PowerTransformer KBinsDiscretizer "
@@ -95,3 +103,18 @@ def fitted_steps(model: Any, chosen: bool = True) -> list[Any]:
     steps = getattr(model, "steps_", model.steps) if isinstance(model, Pipeline) else []
     found = [part for _, step in steps if step not in (None, "passthrough") for part in fitted_steps(step, chosen)]
     return found or [model]
+
+
+def reports_of(model: Any, name: str = "") -> dict[str, Any]:
+    """Return the privacy report of a fitted model, or those of the steps of a pipeline that spent budgets of their own."""
+    if hasattr(model, "privacy_report_"):
+        return {name: model.privacy_report_}
+    steps = model.steps if isinstance(model, Pipeline) else []
+    return {place: found for inner, step in steps for place, found in reports_of(step, join(name, inner)).items()}
+
+
+def spent_together(reports: Sequence[Any]) -> tuple[float, float]:
+    """Return the sums of epsilon and delta; raise ValueError if neighbours or units of privacy differ."""
+    if len({(report.budget.adjacency, report.budget.unit) for report in reports}) > 1:
+        raise ValueError("The steps have different neighbours or units of privacy; expected the same for all steps.")
+    return math.fsum(report.spent.epsilon for report in reports), math.fsum(report.spent.delta for report in reports)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._files._outputs import check_outputs, write_whole
-from skdp._scikit_learn.pipelines import fitted_steps
+from skdp._scikit_learn.pipelines import fitted_steps, reports_of, spent_together
 from skdp._validation import shown
 from skdp._version import __version__
 from skdp.estimators import DPPCA, DPMinimax
@@ -86,20 +85,16 @@ def transformed(step: Any, rows: Rows) -> dict[str, Any]:
 
 def add_facts(graph: Graph, found: Any, model: Any, last: Any) -> None:
     """Write what is public about the fit into the model: its guarantee, the digest of its report, and the classes."""
-    steps = [model] if hasattr(model, "privacy_report_") else fitted_steps(model)
-    reports = [step.privacy_report_ for step in steps if hasattr(step, "privacy_report_")]
+    reports = [*reports_of(model).values()]
     facts = {"skdp.version": __version__}
     if reports:
-        kinds = {(report.budget.adjacency, report.budget.unit) for report in reports}
-        if len(kinds) > 1:
-            raise ValueError("The steps have different neighbours or units of privacy; expected the same for all steps.")
-        ((adjacency, unit),) = kinds
+        epsilon, delta = spent_together(reports)
         facts |= {
             "skdp.private": json.dumps(all(report.private for report in reports)),
-            "skdp.epsilon": repr(math.fsum(report.spent.epsilon for report in reports)),
-            "skdp.delta": repr(math.fsum(report.spent.delta for report in reports)),
-            "skdp.adjacency": adjacency,
-            "skdp.privacy_unit": unit,
+            "skdp.epsilon": repr(epsilon),
+            "skdp.delta": repr(delta),
+            "skdp.adjacency": reports[0].budget.adjacency,
+            "skdp.privacy_unit": reports[0].budget.unit,
             "skdp.report_sha256": " ".join(hashlib.sha256(report.to_json().encode()).hexdigest() for report in reports),
         }
         found.doc_string = "; ".join(report.summary for report in reports)

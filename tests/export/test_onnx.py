@@ -228,6 +228,16 @@ def test_the_file_is_whole_and_states_the_guarantee(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_pipeline_states_the_budgets_of_its_steps_as_their_reports_do():
+    """A private pipeline within it spent one budget, and not the sum of those of its steps; so it is with a search."""
+    steps = [("columns", DPPCA(2, feature_bounds=2.0)), ("model", DPLogisticRegression(classes=["no", "yes"]))]
+    private = DPPipeline(steps, epsilon=3.0, delta=1e-5)
+    found = skdp.to_onnx(make_pipeline(BoundedScaler((-2, 2)), private).fit(X, LABELS))
+    facts = {entry.key: entry.value for entry in found.metadata_props}
+    assert (float(facts["skdp.epsilon"]), float(facts["skdp.delta"])) == private.privacy_spent_
+
+
 OF_PLAIN = [
     (DPLogisticRegression(**LOUD, data_norm=1.0), CLASSES, "LogisticRegression"),
     (DPLogisticRegression(**LOUD, data_norm=1.0), THREE_CLASSES, "LogisticRegression"),

@@ -70,7 +70,7 @@ def as_fragment(report: Any) -> str:
         ("Public, not protected", as_facts({name: _value(value) for name, value in _public(report).items()}, escaped=True)),
         *([("Learned from the records, with noise", as_facts(report.learned))] if report.learned else []),
         ("Assumptions", as_list(report.assumptions)),
-        *((f"Releases{of}", _releases(step)) for of, step in _steps(report)),
+        *((f"Releases{html.escape(of)}", _releases(step)) for of, step in _steps(report)),
         ("Noise", as_facts(report.noise_facts())),
         ("Method", as_facts(_method(report))),
     )
