@@ -17,7 +17,6 @@ from sklearn.pipeline import Pipeline
 
 from skdp._scikit_learn.pipelines import fitted_steps, reports_of, spent_together
 from skdp._validation import shown
-from skdp.inspection import check_pipeline
 from skdp.metrics import Evaluation
 from skdp.privacy.report import PrivacyReport
 from skdp.privacy.report._html import PAGE, STYLE, Picture, as_facts, as_list, as_table, plain_words, releases_table
@@ -174,6 +173,8 @@ def _report_of(model: Any) -> PrivacyReport:
 
 
 def _sections(model: Any, last: PrivacyReport, fitted: Any, scores: Scores | None, texts: Mapping[str, str]) -> Iterator[Section]:
+    from skdp.inspection import check_pipeline  # here, as it imports much of scikit-learn
+
     reports, check = reports_of(model), check_pipeline(model)
     others = _without_report(reports, check)
     private = not others and all(report.private for report in reports.values())
