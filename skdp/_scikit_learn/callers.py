@@ -328,7 +328,7 @@ def _check_search(search: Any, frame: FrameType) -> None:
                 kinds = dict.fromkeys(kind for spent in spenders for kind, *_ in spent)
                 raise BudgetExceededError(
                     f"{type(search).__name__} would fit {' or '.join(kinds)} {times} ({len(costs)} candidates, "
-                    f"{n_splits} folds{refit_too}). The ledger {str(account.path)!r} has room for {n_fits} fits of "
+                    f"{n_splits} folds{refit_too}). The ledger {account.address!r} has room for {n_fits} fits of "
                     f"epsilon={left!r} each, at the ledger's delta={account.delta!r}. Use a smaller epsilon or delta, or "
                     "fewer candidates or folds. Nothing was charged.",
                     left,

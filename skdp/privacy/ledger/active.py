@@ -2,13 +2,10 @@
 
 The stack of active accounts belongs to the process, not to a thread. A context variable would reach neither other threads nor
 reused worker processes. An estimator that is pickled or deep-copied inside a ``with ledger:`` block is bound to the ledger: it
-carries the path and identity of the ledger, and so do its clones. So does a private scorer that is pickled there.
+carries the address and identity of the ledger, and so do its clones. So does a private scorer that is pickled there.
 """
 
-import os
 import threading
-from contextlib import suppress
-from pathlib import Path
 from typing import Protocol
 
 from skdp.privacy.errors import LedgerError, PrivacyAccountingError
@@ -25,13 +22,17 @@ class Account(Protocol):
         ...
 
     @property
-    def path(self) -> Path | None:
-        """File of the account, or None."""
+    def address(self) -> str:
+        """Where the account is kept; empty for one that exists in this process only."""
         ...
 
     @property
     def token(self) -> tuple[str, str] | None:
-        """Path and identity by which another process finds the account; None if no other process can charge it."""
+        """Address and identity by which another process finds the account; None if no other process can charge it."""
+        ...
+
+    def is_at(self, address: str) -> bool:
+        """Return whether an address leads to this account, not to a copy of it."""
         ...
 
     def check(self, spending: Spending) -> None:
@@ -58,12 +59,12 @@ def activate(account: Account) -> None:
     Raises
     ------
     LedgerError
-        If a copy of its file is active.
+        If a copy of it is active.
     """
     with _lock:
         for other in _stack:
-            if other.identity == account.identity and account.path is not None:
-                refuse_copy(other, account.path)
+            if other.identity == account.identity:
+                refuse_copy(other, account.address)
         _stack.append(account)
 
 
@@ -98,7 +99,7 @@ def carried() -> tuple[tuple[str, str], ...]:
 
     Returns
     -------
-    tuple of (path, identity)
+    tuple of (address, identity)
         Tokens; empty outside a ``with ledger:`` block.
 
     Raises
@@ -116,27 +117,23 @@ def carried() -> tuple[tuple[str, str], ...]:
     return tuple(token for token in tokens if token is not None)
 
 
-def refuse_copy(account: Account, path: str | Path) -> None:
-    """Raise an error if the file of a ledger with the identity of an account is not the account's file.
+def refuse_copy(account: Account, address: str) -> None:
+    """Raise an error if a ledger with the identity of an account is at another place.
 
     Parameters
     ----------
     account : Account
         An active account.
-    path : str or Path
-        File of a ledger with the same identity.
+    address : str
+        Address of a ledger with the same identity.
 
     Raises
     ------
     LedgerError
-        If it is another file: a copy, which would miss later charges of the original.
+        If it is at another place: a copy, which would miss later charges of the original.
     """
-    if account.path is None:
-        return
-    with suppress(OSError):
-        if os.path.samefile(account.path, path):
-            return
-    raise LedgerError(
-        f"The ledgers {str(account.path)!r} and {str(path)!r} are one ledger and a copy of it. Use only the one that holds "
-        "all charges; for another budget, make a new file. Nothing was charged."
-    )
+    if not account.is_at(address):
+        raise LedgerError(
+            f"The ledgers {account.address!r} and {address!r} are one ledger and a copy of it. Use only the one that holds "
+            "all charges; for another budget, make a new one. Nothing was charged."
+        )

@@ -34,7 +34,7 @@ def pay(spending: Spending, bound: Bound = ()) -> None:
     ----------
     spending : Spending
         What the fit will spend.
-    bound : iterable of (path, identity)
+    bound : iterable of (address, identity)
         Tokens of ledgers, from `skdp.privacy.ledger.active.carried`.
 
     Raises
@@ -47,11 +47,11 @@ def pay(spending: Spending, bound: Bound = ()) -> None:
         instead(spending, bound)
         return
     accounts = {account.identity: account for account in active.active()}
-    for path, identity in bound:
+    for address, identity in bound:
         if identity in accounts:
-            active.refuse_copy(accounts[identity], path)
+            active.refuse_copy(accounts[identity], address)
         else:
-            accounts[identity] = PrivacyLedger.bound((path, identity))
+            accounts[identity] = PrivacyLedger.bound((address, identity))
     for account in accounts.values() if len(accounts) > 1 else ():
         account.check(spending)
     for account in accounts.values():
@@ -69,7 +69,7 @@ def along(tokens: Bound | None) -> Iterator[None]:
 
     Parameters
     ----------
-    tokens : iterable of (path, identity) or None
+    tokens : iterable of (address, identity) or None
         Tokens of these ledgers; None if nothing was brought that could have tokens.
     """
     outer = _along.get()
@@ -90,7 +90,7 @@ def tokens_along() -> tuple[tuple[str, str], ...]:
 
     Returns
     -------
-    tuple of (path, identity)
+    tuple of (address, identity)
         Tokens, for `pay`.
 
     Raises

@@ -52,12 +52,16 @@ def charge_accountant(accountant: Any) -> Iterator[None]:
 class _Account:
     """Wrap a diffprivlib accountant as an `Account`."""
 
-    path = None
+    address = ""
     token = None
 
     def __init__(self, accountant: Any) -> None:
         self._accountant = accountant
         self.identity = f"accountant {id(accountant)}"
+
+    def is_at(self, address: str) -> bool:
+        """Return True: there is no other place."""
+        return True
 
     def check(self, spending: Spending) -> None:
         """Raise an error if the accountant would refuse the charge."""

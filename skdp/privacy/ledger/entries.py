@@ -56,12 +56,18 @@ class LedgerEntry:
         What the fit was scheduled to spend.
     charge : Charge
         Cost in the ledger.
+    user : str, default=""
+        Who was charged; entries of older files do not say it.
+    id : str, default=""
+        Unique name of the charge; entries of older files have none.
     """
 
     number: int
     time: str
     spending: Spending
     charge: Charge
+    user: str = ""
+    id: str = ""
 
     @property
     def part(self) -> Composition | tuple[float, float]:
@@ -94,11 +100,12 @@ class LedgerEntry:
             The entry.
         """
         content = json.loads(document)
+        rest = {name: content[name] for name in ("user", "id") if name in content}
         spending = dict(content["spending"], schedule=tuple(content["spending"]["schedule"]))
         if composition := spending["composition"]:
             sampled, selections = (tuple(map(tuple, composition[name])) for name in ("sampled", "selections"))
             spending["composition"] = Composition(composition["adjacency"], sampled, selections, composition["full"])
-        return cls(content["number"], content["time"], Spending(**spending), Charge(**content["charge"]))
+        return cls(content["number"], content["time"], Spending(**spending), Charge(**content["charge"]), **rest)
 
     def __str__(self) -> str:
         spending, charge = self.spending, self.charge
@@ -116,7 +123,7 @@ class LedgerSummary:
     Parameters
     ----------
     path : str
-        File of the ledger.
+        Where the ledger is.
     epsilon, delta : float
         The ceiling.
     adjacency : str or None
@@ -176,7 +183,7 @@ def refusal(spending: Spending, path: str, rule: Filter, left: float) -> str:
     spending : Spending
         The refused charge.
     path : str
-        File of the ledger.
+        Where the ledger is.
     rule : Filter
         The ceiling and the earlier charges.
     left : float

@@ -4,7 +4,6 @@ import json
 import math
 import uuid
 from collections.abc import Iterable
-from datetime import datetime, timezone
 from html import escape
 from numbers import Real
 from pathlib import Path
@@ -14,9 +13,11 @@ from skdp.privacy.budget import ADJACENCIES, LARGEST_DELTA, LARGEST_EPSILON, Bud
 from skdp.privacy.errors import BudgetExceededError, LedgerError, PrivacyAccountingError, shown
 from skdp.privacy.ledger import active
 from skdp.privacy.ledger import composition as composed
+from skdp.privacy.ledger._book import Book, store_at
 from skdp.privacy.ledger._chain import Chain, key_bytes
 from skdp.privacy.ledger._html import as_html
-from skdp.privacy.ledger._sqlite import Store, damaged, temporary_file
+from skdp.privacy.ledger._sqlite import now
+from skdp.privacy.ledger._store import damaged
 from skdp.privacy.ledger.entries import LedgerEntry, LedgerSummary, Spending, refusal
 from skdp.privacy.ledger.gaussian_cover import gaussian_cover, pure_cover
 from skdp.privacy.ledger.privacy_filter import Charge, Filter
@@ -118,18 +119,18 @@ class PrivacyLedger:
         key: bytes | str | None = None,
     ) -> None:
         facts, chain = _facts(epsilon, delta, adjacency, unit), Chain(key_bytes(key))
-        if (path is None or not Path(path).exists()) and (epsilon is None or delta is None):
-            known = "A temporary ledger" if path is None else f"There is no ledger {str(path)!r} yet; a new one"
+        store = store_at(path, self)
+        if not store.exists():
             missing = " and ".join(name for name in ("epsilon", "delta") if facts[name] is None)
-            raise ValueError(f"{known} needs a ceiling; expected {missing} too.")
-        self.path = (temporary_file(self) if path is None else Path(path)).resolve()
-        if not self.path.exists():
-            Store.create(self.path, {**facts, "identity": uuid.uuid4().hex, "created": _now(), "temporary": path is None}, chain)
-        self._store = Store(self.path, chain)
+            if missing:
+                known = "A temporary ledger" if path is None else f"There is no ledger {str(path)!r} yet; a new one"
+                raise ValueError(f"{known} needs a ceiling; expected {missing} too.")
+            Book.create(store, {**facts, "identity": uuid.uuid4().hex, "created": now(), "temporary": path is None}, chain)
+        self._book = Book(store, chain)
         for name, value in facts.items():
-            was = self._store.facts.get(name, "record")  # older files have no unit, and count records
+            was = self._book.facts.get(name, "record")  # older files have no unit, and count records
             if value is not None and value != was:
-                raise ValueError(f"{name}={value!r}; the ledger {str(self.path)!r} was made with {name}={was!r}.")
+                raise ValueError(f"{name}={value!r}; the ledger {self.address!r} was made with {name}={was!r}.")
 
     @classmethod
     def bound(cls, token: tuple[str, str]) -> "PrivacyLedger":
@@ -137,36 +138,46 @@ class PrivacyLedger:
 
         Parameters
         ----------
-        token : (path, identity)
+        token : (address, identity)
             Value of the property ``token``.
 
         Returns
         -------
         PrivacyLedger
-            The ledger with the same file.
+            The ledger at the same address.
 
         Raises
         ------
         LedgerError
-            If the file is gone, or another ledger is in its place.
+            If the ledger is gone, or another one is in its place.
         """
-        path, identity = token
-        if not Path(path).is_file():
-            raise LedgerError(f"The ledger {path!r}, to which this copy is bound, is gone; nothing can be charged to it.")
-        ledger = cls(path)
+        address, identity = token
+        if not store_at(address).exists():
+            raise LedgerError(f"The ledger {address!r}, to which this copy is bound, is gone; nothing can be charged to it.")
+        ledger = cls(address)
         if ledger.identity != identity:
-            raise LedgerError(f"Another ledger is at {path!r}; expected the one to which this copy is bound.")
+            raise LedgerError(f"Another ledger is at {address!r}; expected the one to which this copy is bound.")
         return ledger
+
+    @property
+    def address(self) -> str:
+        """Where the ledger is: the path of its file; without secrets."""
+        return self._book.store.address
+
+    @property
+    def path(self) -> Path | None:
+        """File of the ledger."""
+        return self._book.store.path
 
     @property
     def epsilon(self) -> float:
         """Ceiling of epsilon."""
-        return self._store.facts["epsilon"]
+        return self._book.facts["epsilon"]
 
     @property
     def delta(self) -> float:
         """Ceiling of delta."""
-        return self._store.facts["delta"]
+        return self._book.facts["delta"]
 
     @property
     def adjacency(self) -> str | None:
@@ -180,19 +191,34 @@ class PrivacyLedger:
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """All charges so far, read from the file."""
-        with self._store.transaction(writing=False) as connection:
-            return self._read(connection)
+        """All charges so far, read from where the ledger is."""
+        return self._read(self._book.entries())
 
     @property
     def identity(self) -> str:
-        """Unique name of the ledger, independent of the path: ledgers with the same identity are one ledger."""
-        return self._store.facts["identity"]
+        """Unique name of the ledger, wherever it is: ledgers with the same identity are one ledger."""
+        return self._book.facts["identity"]
 
     @property
     def token(self) -> tuple[str, str] | None:
-        """Path and identity by which a worker process opens the ledger; None if it would not find the key."""
-        return (str(self.path), self.identity) if self._store.chain.found_by_workers() else None
+        """Address and identity by which a worker process opens the ledger; None if it would not find the key."""
+        found = self._book.chain.found_by_workers() and self._book.store.found_by_workers
+        return (self.address, self.identity) if found else None
+
+    def is_at(self, address: str) -> bool:
+        """Return whether an address leads to the place of this ledger, not of a copy.
+
+        Parameters
+        ----------
+        address : str
+            Address of a ledger with the same identity.
+
+        Returns
+        -------
+        bool
+            True for the same place.
+        """
+        return address == self.address or self._book.store.is_at(address)
 
     def __enter__(self) -> "PrivacyLedger":
         active.activate(self)
@@ -202,17 +228,17 @@ class PrivacyLedger:
         active.deactivate(self)
 
     def __repr__(self) -> str:
-        return f"PrivacyLedger({str(self.path)!r}, epsilon={self.epsilon!r}, delta={self.delta!r})"
+        return f"PrivacyLedger({self.address!r}, epsilon={self.epsilon!r}, delta={self.delta!r})"
 
     def _repr_html_(self) -> str:
         try:
             entries = self.entries
         except LedgerError as error:
             return f"<p>{escape(str(error))}</p>"
-        return as_html(str(self.path), self._neighbours(entries), self._filter(entries), entries)
+        return as_html(self.address, self._neighbours(entries), self._filter(entries), entries)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).bound, ((str(self.path), self.identity),)
+        return type(self).bound, ((self.address, self.identity),)
 
     def check(self, spending: Spending) -> None:
         """Raise the errors that `charge` would raise, and write nothing.
@@ -245,13 +271,14 @@ class PrivacyLedger:
             If the adjacency differs from that of the ledger.
         """
         if spending.composition and spending.composition.sampled:
-            self.check(spending)  # computes (and caches) the cover, which takes time, before the file is locked
-        with self._store.transaction(writing=True) as connection:
-            entries = self._read(connection)
+            self.check(spending)  # computes (and caches) the cover, which takes time, before others must wait
+
+        def following(earlier: list[str], time: str, user: str) -> str:
+            entries = self._read(earlier)
             charge = self._admitted(spending, entries)
-            entry = LedgerEntry(len(entries) + 1, _now(), spending, charge)
-            appended = self._store.append(connection, entry.to_json())
-        self._store.remember(*appended)
+            return LedgerEntry(len(entries) + 1, time, spending, charge, user, uuid.uuid4().hex).to_json()
+
+        self._book.append(following)
 
     def add(self, epsilon: float, delta: float = 0.0, *, note: str, adjacency: str | None = None, unit: str = "record") -> None:
         """Charge another release of the same records, such as a published table or a fit of another library.
@@ -347,7 +374,7 @@ class PrivacyLedger:
         if tight is not None:  # the enforced epsilon holds for any plan; it is smaller for some selections
             tight = min(tight, rule.spent_epsilon)
         return LedgerSummary(
-            str(self.path), self.epsilon, self.delta, adjacency, entries, rule.spent_epsilon, rule.epsilon_left(self.delta), tight
+            self.address, self.epsilon, self.delta, adjacency, entries, rule.spent_epsilon, rule.epsilon_left(self.delta), tight
         )
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -365,31 +392,31 @@ class PrivacyLedger:
         """
         return json.dumps(self.summary().to_dict(), indent=indent, allow_nan=False)
 
-    def _read(self, connection: Any) -> tuple[LedgerEntry, ...]:
+    def _read(self, entries: list[str]) -> tuple[LedgerEntry, ...]:
         try:
-            return tuple(LedgerEntry.from_json(content) for content in self._store.entries(connection))
+            return tuple(LedgerEntry.from_json(content) for content in entries)
         except (KeyError, TypeError, ValueError):  # the hashes are right, but `to_json` does not write such entries
-            raise damaged(self.path) from None
+            raise damaged(self.address) from None
 
     def _filter(self, entries: Iterable[LedgerEntry]) -> Filter:
         return Filter(self.epsilon, self.delta, tuple(entry.charge for entry in entries))
 
     def _neighbours(self, entries: tuple[LedgerEntry, ...]) -> str | None:
-        return entries[0].spending.adjacency if entries else self._store.facts["adjacency"]
+        return entries[0].spending.adjacency if entries else self._book.facts["adjacency"]
 
     def _unit(self, entries: tuple[LedgerEntry, ...]) -> str | None:
-        return self._store.facts.get("unit", "record") or (entries[0].spending.unit if entries else None)
+        return self._book.facts.get("unit", "record") or (entries[0].spending.unit if entries else None)
 
     def _admitted(self, spending: Spending, entries: tuple[LedgerEntry, ...]) -> Charge:
         """Return the charge of a fit: by its cover if the ceiling admits that, else by its own guarantee."""
         if self._neighbours(entries) not in (None, spending.adjacency):
             raise PrivacyAccountingError(
-                f"{spending.estimator} has adjacency={spending.adjacency!r}; the ledger {str(self.path)!r} counts "
+                f"{spending.estimator} has adjacency={spending.adjacency!r}; the ledger {self.address!r} counts "
                 f"{'zero_out' if spending.adjacency == 'replace_one' else 'replace_one'!r}. Use the same for all fits."
             )
         if self._unit(entries) == "person" and spending.unit == "record":
             raise PrivacyAccountingError(
-                f"{spending.estimator} protects records; the ledger {str(self.path)!r} counts what is spent of persons, each of "
+                f"{spending.estimator} protects records; the ledger {self.address!r} counts what is spent of persons, each of "
                 "whom may have many. Use privacy_unit='person' with fit(X, y, persons=ids), evaluate(..., persons=ids), "
                 "add(..., unit='person') for what protects persons, or another ledger."
             )
@@ -404,7 +431,7 @@ class PrivacyLedger:
             if rule.admits(alone):
                 return alone
         left = rule.epsilon_left(spending.delta or self.delta)
-        raise BudgetExceededError(refusal(spending, str(self.path), rule, left), left)
+        raise BudgetExceededError(refusal(spending, self.address, rule, left), left)
 
 
 def _covered(spending: Spending, slack: float) -> Charge:
@@ -426,7 +453,3 @@ def _facts(epsilon: object, delta: object, adjacency: object, unit: object) -> d
         unit_of(unit, "unit")
     ceiling = {"epsilon": epsilon and float(epsilon), "delta": delta and float(delta)}  # type: ignore[arg-type]
     return {**ceiling, "adjacency": adjacency, "unit": unit}
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

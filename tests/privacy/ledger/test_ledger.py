@@ -23,8 +23,9 @@ from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.ledger import active
+from skdp.privacy.ledger._book import Book
 from skdp.privacy.ledger._chain import Chain
-from skdp.privacy.ledger._sqlite import Store
+from skdp.privacy.ledger._sqlite import File
 from skdp.privacy.oracle import Oracle
 from skdp.solvers import SGD, GradientDescent
 
@@ -279,7 +280,7 @@ def test_a_file_system_without_links_makes_one_ledger(tmp_path, monkeypatch):
     first = PrivacyLedger(path, epsilon=3, delta=DELTA)
     assert [file.name for file in tmp_path.iterdir()] == ["study.sqlite"]
     facts = {"epsilon": 3.0, "delta": DELTA, "adjacency": None, "identity": "late", "temporary": False}
-    Store.create(path, facts, Chain(None))  # a slower process
+    Book.create(File(path), facts, Chain(None))  # a slower process
     assert PrivacyLedger(path).token == first.token
     path.unlink()
     (tmp_path / "study.sqlite.claim").touch()
@@ -412,7 +413,7 @@ def test_a_half_written_file_is_noticed(kept, ledger):
 
 
 def test_a_file_that_cannot_be_written_stops_the_fit(ledger, monkeypatch):
-    monkeypatch.setattr("skdp.privacy.ledger._sqlite.PATIENCE", 0.05)
+    monkeypatch.setattr("skdp.privacy.ledger._store.PATIENCE", 0.05)
     with sqlite3.connect(ledger.path) as other:
         other.execute("BEGIN IMMEDIATE")
         with ledger, pytest.raises(LedgerError, match=r"cannot be used: database is locked\. Nothing was charged"):

@@ -108,13 +108,13 @@ def test_an_interrupted_write_is_undone(tmp_path):
     code = f"""
 import os, signal
 from skdp import PrivacyLedger
-from skdp.privacy.ledger._sqlite import Store
-append = Store.append
-def killed(self, connection, entry):
-    append(self, connection, entry)
-    connection.execute("PRAGMA cache_spill = 1")
+from skdp.privacy.ledger._sqlite import _Transaction
+append = _Transaction.append
+def killed(self, row, head):
+    append(self, row, head)
+    self._connection.execute("PRAGMA cache_spill = 1")
     os.kill(os.getpid(), signal.SIGKILL)
-Store.append = killed
+_Transaction.append = killed
 PrivacyLedger({str(ledger.path)!r}).add(0.1, note="half")
 """
     assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL

@@ -61,8 +61,7 @@ def test_no_row_beside_the_entries_changes_the_summary(ledger):
 
 
 def test_an_entry_that_is_hollow_under_a_right_hash_is_a_damage(ledger):
-    with ledger._store.transaction(writing=True) as connection:
-        ledger._store.append(connection, "{}")
+    ledger._book.append(lambda *_: "{}")
     with pytest.raises(LedgerError, match="damaged or half-written"):
         ledger.summary()
     with ledger, pytest.raises(LedgerError, match="damaged or half-written"):
@@ -88,16 +87,16 @@ def test_one_ledger_under_two_paths_is_charged_once(ledger, tmp_path, monkeypatc
 KILLED = """
 import os, signal
 from skdp import PrivacyLedger
-from skdp.privacy.ledger._sqlite import Store
-append = Store.append
-def killed(self, connection, entry):
-    connection.execute("PRAGMA cache_size = 1")
-    append(self, connection, entry)
-    connection.execute("CREATE TABLE filler (content)")
+from skdp.privacy.ledger._sqlite import _Transaction
+append = _Transaction.append
+def killed(self, row, head):
+    self._connection.execute("PRAGMA cache_size = 1")
+    append(self, row, head)
+    self._connection.execute("CREATE TABLE filler (content)")
     for _ in range(200):
-        connection.execute("INSERT INTO filler VALUES (zeroblob(4000))")
+        self._connection.execute("INSERT INTO filler VALUES (zeroblob(4000))")
     os.kill(os.getpid(), signal.SIGKILL)
-Store.append = killed
+_Transaction.append = killed
 PrivacyLedger("study.sqlite").add(0.1, note="half")
 """
 

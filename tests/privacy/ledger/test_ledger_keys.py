@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold, cross_val_score
 
 from skdp import DPLogisticRegression, LedgerError, PrivacyLedger
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.ledger import _sqlite as _store
+from skdp.privacy.ledger import _book
 from skdp.solvers import GradientDescent
 
 DELTA = 1e-6
@@ -47,7 +47,7 @@ def rewrite(path, change):
         connection.execute("DELETE FROM entries")
         connection.executemany("INSERT INTO entries VALUES (?, ?, ?)", rows)
         connection.executemany("UPDATE facts SET value = ? WHERE name = ?", [(value, name) for name, value in facts.items()])
-    _store._seen.clear()  # as in a process that has not seen the file
+    _book._seen.clear()  # as in a process that has not seen the file
 
 
 def hashed_again(rows, facts, key=None):

@@ -1,0 +1,170 @@
+"""Keep the entries of a ledger in a store: a chain of hashes over all of them, the key, and what this process has seen."""
+
+import hmac
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from skdp.privacy.errors import LedgerError
+from skdp.privacy.ledger._chain import VARIABLE, Chain
+from skdp.privacy.ledger._sqlite import File, temporary_file
+from skdp.privacy.ledger._store import Content, Store, damaged
+
+FORMAT = "skdp-ledger-1"  # version of the format of facts and entries; those of another version are refused
+
+_seen: dict[str, tuple[int, str]] = {}  # by identity of the ledger: number of entries and last hash that this process has seen
+_lock = threading.Lock()
+
+
+def store_at(address: str | Path | None, owner: object = None) -> Store:
+    """Return the store at an address; None takes a temporary file that is deleted together with its owner."""
+    return File(temporary_file(owner) if address is None else address)
+
+
+class Book:
+    """Read and append the entries of a ledger that exists.
+
+    Every entry has a hash of itself and of all entries before it, and the last hash is stored beside the facts. So an entry that
+    was changed, lost or half written is detected. Without a key everybody can compute these hashes: they detect accidents, not
+    manipulation. With a key only its holders can compute them. Only a process that has seen later entries detects that the whole
+    ledger was replaced by an older copy.
+
+    Parameters
+    ----------
+    store : Store
+        Where the ledger is.
+    chain : Chain
+        Hashes of the entries.
+
+    Raises
+    ------
+    LedgerError
+        If there is no ledger, or it is damaged, or has another key.
+    """
+
+    def __init__(self, store: Store, chain: Chain) -> None:
+        self.store, self.chain = store, chain
+        with store.transaction(writing=False) as transaction:
+            content = transaction.read()
+        self.facts = self._facts(content)
+        store.temporary = self.facts["temporary"]
+        self._check_key()
+        self._hashes(content)
+
+    @staticmethod
+    def create(store: Store, facts: dict[str, Any], chain: Chain) -> None:
+        """Write a new ledger, completely or not at all; an existing one is not changed.
+
+        Parameters
+        ----------
+        store : Store
+            Where to write.
+        facts : dict
+            Facts that never change.
+        chain : Chain
+            Hashes of the entries.
+        """
+        fingerprint = chain.fingerprint(facts["identity"])
+        text = _text({"format": FORMAT, **facts, **({"key": fingerprint} if fingerprint else {})})
+        store.create(Content(text, chain.seal(chain.link("", text)), []))
+
+    def entries(self) -> list[str]:
+        """Check the chain and return all entries.
+
+        Returns
+        -------
+        list of str
+            Entries as JSON, in order.
+
+        Raises
+        ------
+        LedgerError
+            If an entry was changed, lost or half written, or if the whole ledger was replaced, for example by an older copy.
+        """
+        with self.store.transaction(writing=False) as transaction:
+            content = transaction.read()
+        self._hashes(content)
+        return [entry for _, entry, _ in content.rows]
+
+    def append(self, following: Callable[[list[str], str, str], str]) -> None:
+        """Append an entry, which no other writer comes between.
+
+        Parameters
+        ----------
+        following : callable
+            Takes all entries as JSON, the time and the name of the user; returns the next entry as JSON, or raises an error.
+        """
+        with self.store.transaction(writing=True) as transaction:
+            content = transaction.read()
+            hashes = self._hashes(content)
+            entry = following([entry for _, entry, _ in content.rows], *transaction.stamp())
+            last = self.chain.link(hashes[-1], entry)
+            transaction.append((len(hashes), entry, last), self.chain.seal(last))
+        self._remember(len(hashes), last)
+
+    def _facts(self, content: Content) -> dict[str, Any]:
+        try:
+            facts = json.loads(content.facts)
+        except (TypeError, ValueError):
+            raise damaged(self.store.address) from None
+        if not isinstance(facts, dict) or facts.get("format") != FORMAT or "identity" not in facts:
+            raise damaged(self.store.address)
+        return facts
+
+    def _hashes(self, content: Content) -> list[str]:
+        """Return the hash of the facts and that of each row, all of which are right, and no fewer than this process has seen."""
+        facts = self._facts(content)
+        if facts["identity"] != self.facts["identity"]:
+            raise LedgerError(
+                f"The ledger {self.store.address!r} was replaced by another one while it was in use. Nothing was charged."
+            )
+        hashes = [self.chain.link("", _text(facts))]
+        for expected, (number, entry, chain) in enumerate(content.rows, start=1):
+            hashes.append(self.chain.link(hashes[-1], entry))
+            if number != expected or not _same(chain, hashes[-1]):
+                raise damaged(self.store.address)
+        if not _same(content.head, self.chain.seal(hashes[-1])):
+            raise damaged(self.store.address)
+        self._compare_with_seen(hashes)
+        return hashes
+
+    def _compare_with_seen(self, hashes: list[str]) -> None:
+        number, head = _seen.get(self.facts["identity"], (0, hashes[0]))
+        if len(hashes) <= number or not _same(hashes[number], head):
+            raise LedgerError(
+                f"The ledger {self.store.address!r} lacks charges that this process has seen: it is an older copy, or one with "
+                "charges of its own. Use the one that holds all charges. Nothing was charged."
+            )
+        self._remember(len(hashes) - 1, hashes[-1])
+
+    def _remember(self, number: int, head: str) -> None:
+        """Remember how many entries the ledger has, so that one with fewer entries is refused."""
+        with _lock:
+            if number >= _seen.get(self.facts["identity"], (0, ""))[0]:
+                _seen[self.facts["identity"]] = (number, head)
+
+    def _check_key(self) -> None:
+        """Refuse a ledger with a key if none is given, one without a key if one is given, and one with another key."""
+        known, mine = self.facts.get("key"), self.chain.fingerprint(self.facts["identity"])
+        if known == mine:
+            return
+        expected = f"expected it as key= or in the environment variable {VARIABLE}"
+        if mine is None:
+            problem = f"was made with a key; {expected}"
+        elif known is None:
+            problem = (
+                f"has no key, but one is given, by key= or the environment variable {VARIABLE}; expected none for this ledger"
+            )
+        else:
+            problem = f"was made with another key; {expected}"
+        raise LedgerError(f"The ledger {self.store.address!r} {problem}. Nothing was charged.")
+
+
+def _same(first: object, second: str) -> bool:
+    return isinstance(first, str) and hmac.compare_digest(first.encode(), second.encode())
+
+
+def _text(content: dict[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True, allow_nan=False)
