@@ -41,11 +41,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Scores:
-    """Hold published scores: name, records, value or None, and interval of each; the level of intervals; and the guarantee."""
+    """Hold published scores: name, records, value or None, and interval of each; their level, guarantee, epsilon and model."""
 
     rows: Sequence[tuple[str, str, float | None, float, float]]
     level: float
     guarantee: str
+    epsilon: float
+    model: str
     by_group: bool = False
 
     @classmethod
@@ -58,19 +60,28 @@ class Scores:
                 for records, part in parts
                 for name, m in part.items()
             ]
-            return cls(rows, found.level, guarantee_of_scores(found.privacy_report), bool(found.groups))
+            report = found.privacy_report
+            model, epsilon = report.public["parameters"]["model"], report.budget.epsilon
+            return cls(rows, found.level, guarantee_of_scores(report), epsilon, model, bool(found.groups))
         if not isinstance(found, (str, os.PathLike)):
             raise TypeError(
                 f"evaluation is a {type(found).__name__}; expected what skdp.metrics.evaluate returns, or a .json file of the "
                 "command evaluate. Scores without noise tell of single test records."
             )
-        with contextlib.suppress(AttributeError, KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError):
+        with contextlib.suppress(AttributeError, KeyError, RecursionError, TypeError, ValueError):
             content = json.loads(Path(found).read_text(encoding="utf-8"))
             rows = [
-                (name, "all", m["value"], _or_infinite(m["low"], -1), _or_infinite(m["high"], 1))
+                (
+                    name,
+                    "all",
+                    None if m["value"] is None else float(m["value"]),
+                    *map(_or_infinite, (m["low"], m["high"]), (-1, 1)),
+                )
                 for name, m in content["metrics"].items()
             ]
-            return cls(rows, float(content["level"]), str(content["guarantee"]))
+            privacy = content["privacy"]
+            model, epsilon = privacy["public"]["parameters"]["model"], float(privacy["epsilon"])
+            return cls(rows, float(content["level"]), str(content["guarantee"]), epsilon, model)
         raise ValueError(f"{found} holds no scores; expected a .json file that the command evaluate wrote.")
 
 
@@ -139,9 +150,19 @@ def model_card(model: Any, *, evaluation: Any = None, purpose: str | Mapping[str
     scores = None if evaluation is None else Scores.of(evaluation)
     texts = _texts(purpose)
     report, fitted = _report_of(model), fitted_steps(model)[-1]
+    if scores is not None:
+        _check_scores(scores, {report.estimator, type(model).__name__, type(fitted).__name__})
     title = f"Model card: {report.estimator}"
     sections = list(_sections(model, report, fitted, scores, texts))
     return _as_markdown(title, sections) if format == "md" else _as_html(title, sections)
+
+
+def _check_scores(scores: Scores, names: set[str]) -> None:
+    """Raise ValueError for scores without noise, and for those of another kind of model."""
+    if not scores.epsilon < math.inf:
+        raise ValueError("evaluation has scores without noise, which tell of single test records; expected a finite epsilon.")
+    if scores.model not in names:
+        raise ValueError(f"evaluation has scores of {shown(scores.model)}; expected those of {' or '.join(sorted(names))}.")
 
 
 def guarantee_of_scores(report: PrivacyReport) -> str:

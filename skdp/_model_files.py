@@ -5,11 +5,12 @@ import importlib
 import io
 import json
 import os
+import re
 import secrets
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +110,13 @@ VERSIONS = "skdp.json"  # a file in a .skops file: its format, and the versions 
 MOVED: dict[str, str] = {}
 
 
-class LaterFormatError(ValueError):
-    """A file was written by a later version."""
+# Bytes of the parts of a .skops file. A file of more, or of more than so many times its size, is refused: it may fill the memory.
+# Choices: the largest models of the tests have 2 MB, and grow tenfold; arrays of zeros grow a thousandfold.
+MOST, GROWTH = 2**28, 100
+
+
+class RefusedError(ValueError):
+    """A file is refused for a reason that does not quote its content."""
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -138,6 +144,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
 def load_model(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
     """Load an estimator that `save_model` wrote.
+
+    What a file says of its privacy is not verified: whoever wrote it can have changed the report. Compare the SHA-256 of the
+    report with the model card of those who fitted the model.
 
     Parameters
     ----------
@@ -197,7 +206,7 @@ def model_content(model: Any, path: Path) -> bytes:
             f"{path} would hold the types {foreign}, which load_model refuses; expected types of skdp and estimators of "
             "scikit-learn only. A .joblib file can hold others."
         )
-    return _with_member(content, VERSIONS, {"format": FORMAT, **versions()})
+    return _with_member(_numbered(content), VERSIONS, json.dumps({"format": FORMAT, **versions()}))
 
 
 def rescue(model: Any, suffix: str) -> Path | None:
@@ -236,28 +245,43 @@ def _places(suffix: str) -> Iterator[Path]:
         yield Path(directory, f"skdp-model-{secrets.token_hex(8)}{suffix}")
 
 
-def _with_member(content: bytes, name: str, member: Any) -> bytes:
-    """Return a zip file with one more file, or with another content of it, as JSON."""
+def _with_member(content: bytes, name: str, member: str, renamed: Mapping[str, str] = {}) -> bytes:
+    """Return a zip file with one more file, or with another content of it, with other names of some files, and without times."""
     made = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as new:
-        for other in old.namelist():
-            if other != name:
-                new.writestr(other, old.read(other))
-        new.writestr(name, json.dumps(member))
+        parts = {renamed.get(other, other): old.read(other) for other in old.namelist()}
+        for other, part in (parts | {name: member.encode()}).items():
+            new.writestr(zipfile.ZipInfo(other), part, zipfile.ZIP_DEFLATED)
     return made.getvalue()
 
 
-def _of_this_version(path: Path, content: bytes) -> bytes:
-    """Return a file with the names that classes have now; LaterFormatError if a later version wrote it."""
+def _numbered(content: bytes) -> bytes:
+    """Return a file with numbers in place of addresses in memory, which tell of the process, and of records within it."""
+    numbers: dict[str, str] = {}
+
+    def number(found: re.Match[str]) -> str:
+        return found[1] + numbers.setdefault(found[2], str(len(numbers) + 1))
+
     with zipfile.ZipFile(io.BytesIO(content)) as file:
+        schema = re.sub(r'("__id__": |"file": ")(\d+)', number, file.read("schema.json").decode())
+        stems = {name: name.partition(".") for name in file.namelist()}
+    renamed = {name: numbers[stem] + dot + kind for name, (stem, dot, kind) in stems.items() if stem in numbers}
+    return _with_member(content, "schema.json", schema, renamed)
+
+
+def _of_this_version(path: Path, content: bytes) -> bytes:
+    """Return a file with the names that classes have now; RefusedError if it is too large, or a later version wrote it."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        if sum(part.file_size for part in file.infolist()) > max(MOST, GROWTH * len(content)):
+            raise RefusedError(f"{path} would grow to more than {GROWTH} times its size; expected a file by save_model.")
         written = json.loads(file.read(VERSIONS)) if VERSIONS in file.namelist() else {"format": 0}
         schema = json.loads(file.read("schema.json"))
     if written["format"] > FORMAT:
-        raise LaterFormatError(
+        raise RefusedError(
             f"{path} has format {written['format']}, by skdp {shown(written.get('skdp'))}; expected at most {FORMAT}, which this "
             "version reads. Install a newer skdp."
         )
-    return content if not _moved(schema) else _with_member(content, "schema.json", schema)
+    return content if not _moved(schema) else _with_member(content, "schema.json", json.dumps(schema))
 
 
 def _moved(part: Any) -> bool:
@@ -310,7 +334,7 @@ def _is_class(name: str) -> bool:
 def _read(path: Path, load: Any) -> Any:
     try:
         return load()
-    except LaterFormatError:
+    except RefusedError:
         raise
     except Exception:  # a damaged file can raise any error, and the message may quote its content
         pass

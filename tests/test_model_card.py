@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skdp import DPPCA, DPAdditiveClassifier, DPKMeans, DPLogisticRegression, DPTabularClassifier, model_card, save_model
 from skdp.__main__ import main
+from skdp._commands._evaluate import _content
 from skdp.metrics import evaluate
 from skdp.model_selection import DPGridSearchCV
 from skdp.pipeline import DPPipeline
@@ -164,6 +165,28 @@ def test_names_are_shown_as_they_are():
 def test_what_is_no_card_is_said(given, error, told, model):
     with pytest.raises(error, match=told):
         model_card(model, **given)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scores_without_noise_or_of_other_models_are_not_on_a_card(model, table, tmp_path):
+    given = dict(metrics="accuracy", epsilon=1.0)
+    exact, good = evaluate(model, *table, **given | {"epsilon": np.inf}), evaluate(model, *table, **given)
+    X, path = table[0][["age"]], tmp_path / "s.json"
+    other = DPLogisticRegression(1.0, feature_bounds=(0, 120), classes=["no", "yes"]).fit(X, table[1])
+    content = json.loads(_content(good, path))
+    files = {
+        "without noise": content | {"privacy": content["privacy"] | {"epsilon": "inf"}},
+        "holds no scores": content | {"metrics": {"accuracy": {"value": "high", "low": 0, "high": 1}}},
+        "s.json holds no scores": content | {"privacy": {}},
+    }
+    with pytest.raises(ValueError, match="scores without noise"):
+        model_card(model, evaluation=exact)
+    with pytest.raises(ValueError, match="scores of 'DPAdditiveClassifier'; expected those of DPLogisticRegression"):
+        model_card(other, evaluation=good)
+    for told, written in files.items():
+        path.write_text(json.dumps(written))
+        with pytest.raises(ValueError, match=told):
+            model_card(model, evaluation=path)
 
 
 def test_models_without_a_guarantee_have_no_card(table):

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import io
 import json
+import pickle
 import sys
 import zipfile
 from pathlib import Path
@@ -463,6 +464,30 @@ def rewritten(path, name, change):
         for inner, part in parts.items():
             if part is not None:
                 file.writestr(inner, part)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_file_has_no_trace_of_the_run_that_wrote_it(folder):
+    """No address in memory and no time: two copies, which lie at different places, are written with the same bytes."""
+    model = DPAdditiveClassifier(3.0, delta=1e-5).fit(people()[["a", "c"]], np.arange(N) % 2)
+    stored = pickle.dumps(pickle.loads(pickle.dumps(model)))
+    copies = [pickle.loads(stored) for _ in range(2)]
+    files = [_model_files.model_content(copy, Path("model.skops")) for copy in copies]
+    assert files[0] == files[1]
+    names = zipfile.ZipFile(io.BytesIO(files[0])).namelist()
+    assert any(name.endswith(".npy") for name in names) and all(len(name.partition(".")[0]) < 9 for name in names)
+
+
+@pytest.mark.parametrize("name", (_model_files.VERSIONS, "schema.json", "other"))
+def test_a_file_that_grows_without_bounds_is_refused_before_it_is_unpacked(name, folder, monkeypatch):
+    path = Path("model.skops")
+    save_model(private(), path)
+    monkeypatch.setattr(_model_files, "MOST", 10**6)
+    content = _model_files._with_member(path.read_bytes(), name, " " * 10**7)
+    path.write_bytes(content)
+    monkeypatch.setattr(zipfile.ZipFile, "read", None)
+    with pytest.raises(ValueError, match="would grow to more than 100 times its size"):
+        load_model(path)
 
 
 def test_a_file_says_which_version_wrote_it_and_a_later_format_is_refused(folder, rng):
