@@ -369,6 +369,7 @@ def _limits(private: bool, fitted: Any, scores: Scores | None) -> Iterator[str]:
     if scores is None or not scores.by_group:
         yield "No score by group of people was published: whether errors are larger for some groups is not known from this card."
     yield "Associations in the model are not causes."
+    yield "This card repeats the privacy report in the model, which whoever wrote the model file can have changed."
 
 
 def _number(value: float) -> str:
