@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from sklearn.model_selection import GridSearchCV
 
-import skdp
 from skdp import DPLogisticRegression, DPTabularClassifier, PrivacyLedger
 from skdp.metrics import evaluate
 from skdp.privacy import errors
