@@ -158,8 +158,11 @@ def in_units(facts: Number) -> Any:
     if facts.scale == "log" and low < 0:
         raise NotPlain("there are logarithms of negative numbers")
     clip = FunctionTransformer(np.clip, kw_args={"a_min": low, "a_max": high}, validate=facts.fill is None)
-    fill = None if facts.fill is None else SimpleImputer(strategy="constant", fill_value=facts.fill, keep_empty_features=True)
-    return after(fill, clip, FunctionTransformer(np.log1p) if facts.scale == "log" else None)
+    missing = (
+        FunctionTransformer(np.asarray, kw_args={"dtype": np.float64}),
+        SimpleImputer(strategy="constant", fill_value=facts.fill, keep_empty_features=True),
+    )
+    return after(*(() if facts.fill is None else missing), clip, FunctionTransformer(np.log1p) if facts.scale == "log" else None)
 
 
 def levels(facts: Any, treated: bool = False) -> Any:

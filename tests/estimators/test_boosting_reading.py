@@ -77,6 +77,24 @@ def test_a_sum_of_merged_trees_is_that_of_the_trees(limit, rng, monkeypatch):
     assert model.predicted(bins, 5000) == pytest.approx(sum(model.staged(bins)).T, abs=1e-5)  # several blocks, the last one short
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", (DPGradientBoostingRegressor, slow(DPGradientBoostingClassifier)))
+def test_predictions_do_not_depend_on_how_many_rows_are_predicted_at_once(kind, rng, monkeypatch):
+    """Trees of a fit, which are merged where there are many rows; sums in float32 differ by about 1e-8 then."""
+    monkeypatch.setattr(_rule, "N_TREES", 20)
+    X = rng.uniform(-1, 1, (3000, 3))
+    score, given = X[:, 0] * X[:, 1] + X[:, 2], {"target_bounds": (-2, 2)}
+    if kind is DPGradientBoostingClassifier:
+        score, given = np.digitize(score, [-0.5, 0.5]), {}
+    model = kind(20.0, feature_bounds=1.0, **given).fit(X, score)
+    many, raw = np.resize(X, (2**16, 3)), "decision_function" if hasattr(model, "classes_") else "predict"
+    numbers = [sum(1 for _ in model.trees_._merged(len(rows))) for rows in (X, many)]
+    assert numbers == [20, 10]
+    whole = getattr(model, raw)(many)
+    for rows in (1, len(X)):
+        np.testing.assert_allclose(getattr(model, raw)(X[:rows]), whole[:rows], rtol=0, atol=1e-13)
+
+
 def mean_given(values, shares, known):
     """The mean over all columns but the known ones, which keep their axes."""
     for column, part in enumerate(shares):

@@ -225,12 +225,12 @@ class Trees:
     def _sum(self, bins: np.ndarray, n_records: int) -> np.ndarray:
         """Return the sum over all trees, of shape (n_outputs, m)."""
         total = np.zeros((self.values.shape[1], bins.shape[1]))
-        deeper, n_threads = list(self._merged(n_records)), cpu_count()
+        n_threads = cpu_count()
         size = min(max(BLOCK, -(-bins.shape[1] // n_threads)), LARGEST_BLOCK)
 
         def add(start: int) -> None:
             part = slice(start, start + size)
-            for columns, splits, values in deeper:
+            for columns, splits, values in self._merged(n_records):  # one at a time: all together would be slow to store
                 total[:, part] += np.take(values, leaves(bins, columns, splits, part), axis=1)
 
         with ThreadPoolExecutor(n_threads) as pool:  # NumPy lets other threads run meanwhile; each block has its own place
