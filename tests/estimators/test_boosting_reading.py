@@ -78,7 +78,7 @@ def test_a_sum_of_merged_trees_is_that_of_the_trees(limit, rng, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", (DPGradientBoostingRegressor, slow(DPGradientBoostingClassifier)))
+@pytest.mark.parametrize("kind", (DPGradientBoostingRegressor, *slow(DPGradientBoostingClassifier)))
 def test_predictions_do_not_depend_on_how_many_rows_are_predicted_at_once(kind, rng, monkeypatch):
     """Trees of a fit, which are merged where there are many rows; sums in float32 differ by about 1e-8 then."""
     monkeypatch.setattr(_rule, "N_TREES", 20)
