@@ -277,6 +277,14 @@ def test_plain_objects_of_frames_give_the_same_predictions(model, y):
     check_plain(model.fit(FRAME[names], y), NEW.loc[NEW.index != 1, names])  # whose text has blanks around it
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_plain_objects_fill_columns_of_any_type():
+    """A column of integers has no missing cells, and one of objects may have None."""
+    model = DPAdditiveClassifier(**LOUD, schema={"age": SCHEMA["age"] | {"fill": 50}}).fit(FRAME[["age"]], AGE)
+    for cells in (np.arange(3), np.array([1, None, 90], dtype=object), np.array([1, np.nan, 90], dtype=np.float32)):
+        check_plain(model, pd.DataFrame({"age": cells}))
+
+
 def check_plain(model, table, kind=None):
     plain = model.to_sklearn()
     assert kind in (None, type(plain).__name__) and type(plain).__module__.startswith("sklearn.")
