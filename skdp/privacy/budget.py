@@ -13,6 +13,9 @@ __all__ = ["ADJACENCIES", "UNITS", "Budget", "default_delta", "neighbours", "to_
 # Largest finite epsilon and largest delta that are accepted. Both are choices: larger values guarantee nothing useful, and the
 # accounting loses its digits there.
 LARGEST_EPSILON, LARGEST_DELTA = 1e6, 0.5
+# What delta means, in the words of reports, cards and pages. Of two neighbouring tables, an (epsilon, delta)-DP result tells no
+# more than a mechanism that names the table with probability delta and is epsilon-DP otherwise (Kairouz, Oh, Viswanath 2015).
+DELTA_IN_WORDS = "delta is a probability with which nothing is promised: it should be far below one over the number of {units}."
 # Largest default delta. A choice: a larger one, of fewer than 32 records, promises so little that the user must write it.
 LARGEST_DEFAULT = 1e-3
 

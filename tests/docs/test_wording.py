@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from skdp import DPLogisticRegression, DPTabularClassifier, PrivacyLedger
 from skdp.metrics import evaluate
 from skdp.privacy import errors
+from skdp.privacy.budget import DELTA_IN_WORDS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS, PACKAGE = REPOSITORY / "docs", REPOSITORY / "skdp"
@@ -185,3 +186,30 @@ def sentences(page):
 @pytest.mark.parametrize("page", NEW, ids=lambda page: page.stem)
 def test_sentences_of_new_pages_are_short(page):
     assert not [one for one in sentences(page.read_text()) if len(one.split()) > 25]
+
+
+DELTA = DELTA_IN_WORDS.format(units="records")
+OF_DELTA = ["README.md", "docs/index.md", "docs/privacy.md", "docs/additive.md"]
+OF_DELTA += [f"docs/{name}.md" for name in ("user_guide/privacy_model", "getting_started/tutorial")]
+
+
+def written_pages():
+    return [REPOSITORY / "README.md", *(page for page in DOCS.rglob("*.md") if not {"_build", "papers"} & {*page.parts})]
+
+
+def test_pages_and_reports_explain_delta_in_one_sentence():
+    assert all(DELTA in (REPOSITORY / page).read_text() for page in OF_DELTA)
+    told = re.compile(
+        r"\bdelta\b\W{1,3}(?:is|means|bounds)[^|.]{0,20}(?:probab|fail|promis)[^|.]*|probability (?:of|that)[^|.]{0,20}\bdelta\b"
+    )
+    for page in written_pages():
+        found = told.findall(" ".join(page.read_text().split()))
+        assert all(DELTA.startswith(one) for one in found), page
+    plan = bounded().plan(100, 2)
+    assert DELTA in plan.to_html()
+
+
+def test_learned_values_are_nowhere_called_public():
+    """What is learned is learned from the records, with noise."""
+    said = re.compile(r"(learned|learnt)[^.|:]{0,30} (?:is|are|counts? as) public|never read from the data")
+    assert not [page for page in written_pages() if said.search(" ".join(page.read_text().split()))]

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from skdp.privacy.budget import DELTA_IN_WORDS
 from skdp.privacy.report._public_columns import in_words
 from skdp.privacy.schedule import Selection
 
@@ -98,10 +99,10 @@ def plain_words(report: Any) -> str:
     epsilon, delta = report.budget.epsilon, report.budget.delta
     factor = f"about {math.exp(epsilon):.3g}" if epsilon < 100 else "exp(epsilon)"
     differ = "one record" if report.budget.unit == "record" else "all rows of one person"
-    beyond = f", plus about {delta:.2g}" if delta else ""
+    more = f", plus a delta of {delta:.2g}. {DELTA_IN_WORDS.format(units=report.budget.unit + 's')}" if delta else "."
     return (
         f"In plain words: for any two tables that differ in {differ}, every outcome computed from the model "
-        f"{'would be' if report.planned else 'is'} at most {factor} times as probable with one table as with the other{beyond}."
+        f"{'would be' if report.planned else 'is'} at most {factor} times as probable with one table as with the other{more}"
     )
 
 
