@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 
 from skdp._scikit_learn.pipelines import fitted_steps, reports_of, spent_together
-from skdp._validation import shown
+from skdp._validation import explain_keywords, shown
 from skdp.metrics import Evaluation
 from skdp.privacy.report import PrivacyReport
 from skdp.privacy.report._html import PAGE, STYLE, Picture, as_facts, as_list, as_table, plain_words, releases_table
@@ -26,6 +26,8 @@ FORMATS = ("md", "html")
 # What only people can say of a model; the headings that model cards have elsewhere (Mitchell et al. 2019).
 PURPOSE = ("Intended use", "Out-of-scope use", "Training data", "People affected", "Contact")
 NOT_STATED = "Not stated."
+SCORES = "evaluation has scores with noise, such as those of skdp.metrics.evaluate; others are no part of a card"
+HINTS = dict.fromkeys(("scores", "metrics", "score"), SCORES)  # keywords that a user may try, and what is right
 MOST = 40  # rows of a table of coefficients; a choice, about a page
 POINTS = 60  # of a curve in a picture of WIDTH x HEIGHT points; choices
 WIDTH, HEIGHT = 180, 48
@@ -93,6 +95,7 @@ Part = str | list[str] | Mapping[str, str] | Table  # a paragraph, a list, facts
 Section = tuple[str, Sequence[Part]]
 
 
+@explain_keywords(HINTS)
 def model_card(model: Any, *, evaluation: Any = None, purpose: str | Mapping[str, str] | None = None, format: str = "md") -> str:
     """Return a model card of a fitted private model.
 

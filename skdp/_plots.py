@@ -34,3 +34,10 @@ def axes_or_new(ax: Any, size: tuple[float, float]) -> Any:
     """
     plt = pyplot()
     return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+
+
+def draw_bins(ax: Any, ends: Any, values: Any, lows: Any, highs: Any) -> None:
+    """Draw values in bins between ends, with a band from low to high ones."""
+    ax.stairs(values, ends, fill=True, alpha=0.6)
+    ax.stairs(highs, ends, baseline=lows, fill=True, color="black", alpha=0.2)
+    ax.set_ylim(bottom=0)

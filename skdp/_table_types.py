@@ -88,9 +88,15 @@ def as_frame(X: Any) -> Any:
     Such a frame has ``__arrow_c_stream__`` or ``__dataframe__``. Its columns keep their types, so that a missing cell changes no
     type. Messages quote no data. A lazy frame of polars is refused before its columns are read, because reading them warns.
     """
-    if type(X).__name__ == "LazyFrame":
-        raise TypeError("X is a LazyFrame, which holds no records yet; expected a table, such as X.collect().")
+    check_holds_records(X)
     return _of_arrow(X) if _is_foreign(X) else X
+
+
+def check_holds_records(X: Any, name: str = "X") -> None:
+    """Raise TypeError for what polars has not read yet."""
+    usual = {"LazyFrame": f"{name}.collect()", "Expr": f"frame.select({name})"}
+    if (kind := type(X).__name__) in usual and type(X).__module__.partition(".")[0] == "polars":
+        raise TypeError(f"{name} is of polars.{kind}, which holds no records yet; expected a table, such as {usual[kind]}.")
 
 
 def is_dask(X: Any) -> bool:

@@ -1,9 +1,11 @@
 """Check parameters; each error message has the name of the parameter, its value and what is expected."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from inspect import signature
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +13,7 @@ from skdp._label_types import same_label
 from skdp.privacy.budget import to_float
 from skdp.privacy.errors import shown, warn
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 # Smallest and largest norm, weight or bound that a parameter may have. Within this range, squares and products of a few such
 # numbers neither overflow float64 nor become subnormal.
 SMALLEST, LARGEST = 1e-50, 1e50
@@ -22,6 +25,37 @@ BOUNDS = (
     "expected a positive number B for |x| <= B, a pair (low, high) for all columns, one pair per column, or a dict from column "
     "name to a number or a pair; always low < high, numbers up to 1e50"
 )
+
+
+def explain_keywords(hints: Mapping[str, str], known: Iterable[str] = ()) -> Callable[[Function], Function]:
+    """Make a decorator: a function names itself where a keyword is unknown, with what is right if there is a hint.
+
+    Parameters
+    ----------
+    hints : dict of str to str
+        What is right, as a sentence without its end, by keywords that a user may try.
+    known : iterable of str, default=()
+        Keywords beside the parameters.
+
+    Returns
+    -------
+    callable
+        The decorator.
+    """
+
+    def decorate(function: Function) -> Function:
+        names = {*known, *signature(function).parameters}
+
+        @wraps(function)
+        def checked(*arguments: Any, **given: Any) -> Any:
+            if unknown := given.keys() - names:
+                hint = f"; {hints[name]}." if (name := min(unknown)) in hints else ""
+                raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}{hint}")
+            return function(*arguments, **given)
+
+        return checked  # type: ignore[return-value]
+
+    return decorate
 
 
 def first_of(items: Sequence[Any], what: str = "") -> tuple[list[Any], str]:

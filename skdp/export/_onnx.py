@@ -35,12 +35,12 @@ def exported(model: Any, path: str | os.PathLike[str] | None, categories: Mappin
     if path is not None:
         check_outputs([(Path(path), SUFFIXES)])
     steps, names, width = fitted_steps(model), *columns_of(model)
+    if unknown := sorted(set(graph.categories) - set(names or ())):
+        raise ValueError(f"categories has the columns {unknown}; expected columns of the model.")
     rows = Rows(graph, names, width)
     for step in steps[:-1]:
         rows = passed(step, rows)
     outputs = outputs_of_last(steps[-1], rows)
-    if unknown := sorted(set(graph.categories) - set(names or ())):
-        raise ValueError(f"categories has the columns {unknown}; expected columns of the model.")
     found = graph.finished(outputs, ["X"] if names is None else names)
     add_facts(graph, found, model, steps[-1])
     if path is not None:

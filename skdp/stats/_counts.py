@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from skdp._plots import axes_or_new, draw_bins
 from skdp._validation import shown
 from skdp.preprocessing._categories import category_names
 from skdp.preprocessing._column_kinds import OTHER
@@ -17,12 +18,11 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.errors import silently
 from skdp.privacy.queries import JointHistogram, SingleCount
 from skdp.privacy.queries._base import WithParameters
-from skdp.privacy.report.statement import PrivacyReport
 from skdp.stats._bounds import Bounds, Pair, checked_bounds
 from skdp.stats._intervals import quantile
 from skdp.stats._plan import Ask, Statement, StatisticsPlan, as_text, column_of
 from skdp.stats._reading import Reading
-from skdp.stats._statistic import Reported, Statistic
+from skdp.stats._statistic import Statistic, StatisticTable
 
 MOST_CELLS = 2**22  # of a grid of bins: more need more memory than the records
 # Epsilon below which counts are projected on those from 0 on that add up to the public number of records; from it on they are cut
@@ -35,43 +35,37 @@ HIDDEN = 0.25  # noise of a count over the number of records from which on a war
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Counts(Reported):
+class Counts(StatisticTable):
     """Hold counts in the cells of a grid that were released with noise, and their intervals.
 
     Parameters
     ----------
     name : str
         What they are, such as "histogram".
-    counts : ndarray
+    value : ndarray
         Number of records in each cell, with noise, from 0 on; of the shape of the grid.
     axes : tuple of ndarray
         Edges of the bins, or names of the categories, of each side of the grid.
     low, high : ndarray
         Ends of the intervals of the counts, each for the noise and the sampling of the records at ``confidence``.
-    elsewhere : float or None
-        Number of records in no cell: those outside the edges, and missing ones; None if records have weights.
     confidence : float
         Coverage of the intervals.
     noise_std : float
         Standard deviation of the noise of a count, before counts are cut at 0.
     privacy_report : PrivacyReport
         Guarantee, releases and noise.
+    elsewhere : float or None
+        Number of records in no cell: those outside the edges, and missing ones; None if records have weights.
     """
 
-    name: str
-    counts: np.ndarray
-    axes: tuple[np.ndarray, ...]
-    low: np.ndarray
-    high: np.ndarray
+    axes: tuple[np.ndarray, ...]  # type: ignore[assignment]
+    noise_std: float  # type: ignore[assignment]
     elsewhere: float | None
-    confidence: float
-    noise_std: float
-    privacy_report: PrivacyReport
 
     @property
-    def value(self) -> np.ndarray:
-        """The counts."""
-        return self.counts
+    def counts(self) -> np.ndarray:
+        """The counts, as ``value``."""
+        return self.value
 
     @property
     def interval(self) -> tuple[np.ndarray, np.ndarray]:
@@ -82,21 +76,33 @@ class Counts(Reported):
         """Iterate over the counts and the edges of each side, as NumPy returns them."""
         return iter((self.counts, *self.axes))
 
-    def to_frame(self) -> Any:
-        """Return the counts of one or two sides as a data frame of pandas, with bins or categories as labels.
+    @property
+    def _labels(self) -> tuple[list[str], ...]:
+        return tuple(_labels(axis, size) for axis, size in zip(self.axes, self.counts.shape, strict=True))
+
+    @property
+    def _head(self) -> str:
+        return "count"
+
+    def plot(self) -> Any:
+        """Draw the counts of one or two sides, those of one side with bands for noise and sampling.
 
         Returns
         -------
-        DataFrame
-            The counts, of one column for one side.
+        matplotlib.figure.Figure
+            The figure.
         """
-        from skdp._files._suffixes import imported
-
         if len(self.axes) > 2:
-            raise ValueError(f"The counts have {len(self.axes)} sides; expected one or two for a data frame.")
-        labels = [_labels(axis, size) for axis, size in zip(self.axes, self.counts.shape, strict=True)]
-        table = self.counts.reshape(len(labels[0]), -1)
-        return imported("pandas").DataFrame(table, index=labels[0], columns=labels[1] if len(labels) > 1 else ["count"])
+            raise ValueError(f"The counts have {len(self.axes)} sides; expected one or two for a plot. intervals has them all.")
+        ax, labels = axes_or_new(None, (7.0, 4.0)), self._labels
+        if len(labels) == 1:
+            draw_bins(ax, self.axes[0], self.value, self.low, self.high)
+            ax.set_ylabel("count")
+        else:
+            ax.set_xticks(range(len(labels[1])), labels[1], rotation=90)
+            ax.set_yticks(range(len(labels[0])), labels[0])
+            ax.figure.colorbar(ax.imshow(self.value, aspect="auto"), label="count")
+        return ax.figure
 
     def __str__(self) -> str:
         """Return the shape, the noise and the cost, and the counts where there are few of one or two sides."""
@@ -104,7 +110,7 @@ class Counts(Reported):
         head = f"{self.name} of {shape} cells, noise {self.noise_std:.3g} each ({self.cost_in_words})"
         if len(self.axes) > 2 or self.counts.size > MOST_SHOWN:
             return head
-        axes = [_labels(axis, size) for axis, size in zip(self.axes, self.counts.shape, strict=True)]
+        axes = self._labels
         titles = [["", *axes[1]]] if len(axes) > 1 else []
         table = self.counts.reshape(len(axes[0]), -1)
         rows = [*titles, *([label, *(f"{count:.0f}" for count in row)] for label, row in zip(axes[0], table, strict=True))]
@@ -206,7 +212,7 @@ class Side:
 @silently
 def counted(function: str, nonzero: bool, x: Any, *, random_state: Any = None, **given: Any) -> Statistic:
     """Release the number of cells that are there, or of those that are also not zero."""
-    with column_of(x, random_state, **given) as (table, budget, confidence):
+    with column_of(x, random_state, kind="number" if nonzero else "any", **given) as (table, budget, confidence):
         del x, given
         query = SingleCount((0,), (Present(nonzero),), (1,), table.of_weights)
         plan = _plan(function, [(query, 1.0)], table, budget, {"column": table.names[0], "confidence": confidence})
@@ -241,7 +247,7 @@ def in_grid(function: str, x: Any, sides: Callable[[Reading], list[Side]], *, ra
     """
     with column_of(x, random_state, several=True, **given) as (table, budget, confidence):
         del x, given
-        of_grid = sides(table)
+        of_grid = [replace(side, bounds=table.bounds_of(side.name, side.bounds)) for side in sides(table)]
         if math.prod(side.size for side in of_grid) > MOST_CELLS:
             raise ValueError(f"The grid has more than {MOST_CELLS} cells; expected fewer bins.")
         bounds = Bounds(tuple(side.bounds for side in of_grid), table.of_weights)
@@ -269,7 +275,7 @@ def in_grid(function: str, x: Any, sides: Callable[[Reading], list[Side]], *, ra
     counts, low, high = (factor * np.clip(ends, 0.0, table.n_samples)[:-1].reshape(shape) for ends in (found, low, high))
     elsewhere = None if table.weighted else float(found[-1])
     std = factor * plan.stds[-1] / prototype.unit
-    return Counts(function, counts, tuple(axes), low, high, elsewhere, confidence, std, report)
+    return Counts(function, counts, tuple(axes), low, high, confidence, std, report, elsewhere)
 
 
 def side_of(name: str, bins: Any, bounds: Any) -> Side:

@@ -26,8 +26,10 @@ from skdp.stats._statistic import StatisticTable
 
 # Standard deviations of its noise from which on a variance, or a number of records, is divided by. A choice of the design.
 DETERMINED = 3.0
-# Noise of a variance, in half of the range squared, from which on a warning says that noise hides the statistics. A choice.
-HIDDEN = 0.25
+# Variance, in half of the range squared, of which a warning says that noise hides it: that of a normal column whose bounds are 4
+# standard deviations from its middle. A choice. In 20 calls each at 16 settings of 2 or 5 such columns, 94 to 100 % of the
+# correlations were not determined where it warns, and 0 to 19 % elsewhere.
+USUAL = 1 / 16
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,8 @@ class Covariances:
         plans = [self._planned(laplace) for laplace in ((True, False) if self.budget.delta else (True,))]
         plan = min(plans, key=lambda plan: plan.stds[-1])
         size = plan.stds[-1] / UNIT / self.table.n_samples
-        hidden = self.learning.hidden(plan) or ("the covariances" if size > HIDDEN else None)
+        on_diagonal = size / self.query([(-1.0, 1.0)] * len(self.table.names), plan.laplace).diagonal
+        hidden = self.learning.hidden(plan) or ("the covariances" if DETERMINED * on_diagonal > USUAL else None)
         words = f"standard deviation {size:.3g} of a quarter of the product of both ranges, in a mean product"
         reason = f"{'Laplace' if plan.laplace else 'Gaussian'} noise is smaller" if self.budget.delta else "no delta is spent"
         return replace(plan, statement=replace(plan.statement, reason=reason, noise_size=words, hidden=hidden))
@@ -222,7 +225,7 @@ def released(name: str, x: Any, *, bounds: Any = None, random_state: Any = None,
         del x, given
         if len(table.names) < 2:
             raise ValueError("x has one column; expected at least two of them.")
-        limits = bounds_of(bounds, table.names)
+        limits = tuple(map(table.bounds_of, table.names, bounds_of(bounds, table.names)))
         asked = Covariances(table, budget, confidence, Bounds(limits, table.of_weights))
         plan = replace(asked.plan, statement=replace(asked.plan.statement, function=name))
         (moments, pairs), report = plan.run(table, asked.release, random_state)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp._table_types import TypedColumns, as_table, is_lazy
-from skdp._validation import check_level, shown
+from skdp._validation import check_level, explain_keywords, shown
 from skdp.preprocessing._column_kinds import Column
 from skdp.preprocessing._frame_facts import FrameFacts, leaves_to_learn, warn_of_ids, warn_of_left_out
 from skdp.preprocessing._learning import HARDLY, USUAL_SHARE, Learned, LearningPlan, learn
@@ -45,6 +45,18 @@ MOST_NOISE = 0.1
 # Standard deviations of its noise above which a bucket of a learned category is shown; fewer would show empty ones.
 SHOWN = 4.0
 MISSING = "missing"  # label of learned categories, which the share of missing cells stands for
+
+STATED = (
+    "schema has what is known, such as schema={'age': {'kind': 'number', 'bounds': [0, 100]}, 'ward': {'kind': 'category', "
+    "'categories': ['A', 'B']}}"
+)
+SOME = "describe(frame[['age', 'ward']], ...) takes some of the columns"
+HINTS = {  # keywords of other functions, and what is right here
+    **dict.fromkeys(("bounds", "range", "feature_bounds", "categories"), STATED),
+    **dict.fromkeys(("column", "columns", "include", "exclude"), SOME),
+    "percentiles": "quantiles has their levels",
+    "weights": "sample_weight has the weights of records, with their public bound max_sample_weight",
+}
 
 
 @dataclass(frozen=True)
@@ -280,6 +292,7 @@ class Asked:
         return DescribedCategory(name, present, missing, shares)
 
 
+@explain_keywords(HINTS)
 @silently
 def describe(
     frame: Any,
@@ -388,6 +401,7 @@ def describe(
     return Description(columns, confidence, asked.z, learned, report)
 
 
+@explain_keywords(HINTS)
 @silently
 def plan_describe(
     n_samples: Any,

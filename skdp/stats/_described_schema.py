@@ -7,10 +7,7 @@ import numpy as np
 from skdp.preprocessing._column_kinds import MOST_INTEGERS
 from skdp.preprocessing._fine_rule import FEWEST_INTEGERS
 from skdp.preprocessing._octave_rule import LEAST_MASS, LEAST_SQUARE, MODE, TRIM, Finding
-from skdp.stats._distribution import Distribution
-
-# Share of the cells that are integers with candidates of their own, from which on a column is one of integers. A choice.
-INTEGERS = 0.98
+from skdp.stats._distribution import INTEGERS, Distribution
 
 
 def feature_of(finding: Finding, distribution: Distribution, missing: float) -> Finding:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skdp._files._suffixes import imported
-from skdp._plots import pyplot
+from skdp._plots import draw_bins, pyplot
 from skdp.preprocessing._schema import Schema
 from skdp.privacy.queries.haar_counts import LEAVES
 from skdp.privacy.report._html import PAGE, as_fragment
@@ -121,8 +121,12 @@ class DescribedNumbers(DescribedColumn):
         low, high = (self.distribution.quantile(q) for q in (SHOWN, 1 - SHOWN))
         if low == high:
             low, high = low - 0.5, high + 0.5
-        whole = high - low < BARS and float(low).is_integer() and float(high).is_integer()
-        ends = np.arange(low - 0.5, high + 1) if whole else np.linspace(low, high, BARS + 1)
+        if self.distribution.whole:  # each bin has as many integers as the others
+            low, high = math.floor(low), math.ceil(high)
+            width = math.ceil((high - low + 1) / BARS)
+            ends = np.arange(low - 0.5, high + width, width)
+        else:
+            ends = np.linspace(low, high, BARS + 1)
         starts, stops = self.distribution.ends
         lengths = np.where(stops > starts, stops - starts, 1.0)
         found = []
@@ -286,10 +290,7 @@ class Description:
             ax.tick_params(labelsize=8)
             if isinstance(column, DescribedNumbers):
                 ends, found = column.bars(self.z)
-                ax.stairs([one.value for one in found], ends, fill=True, alpha=0.6)
-                lows = [one.low for one in found]
-                ax.stairs([one.high for one in found], ends, baseline=lows, fill=True, color="black", alpha=0.2)
-                ax.set_ylim(bottom=0)
+                draw_bins(ax, ends, *zip(*((one.value, one.low, one.high) for one in found), strict=True))
             elif isinstance(column, DescribedCategory):
                 shares = dict([*column.all_shares()][:MOST_ROWS])
                 values = [one.value for one in shares.values()]

@@ -16,6 +16,8 @@ from skdp.stats._estimate import Estimate, share_of
 # Standard deviations of its noise above which a number of records is told from 0. Ratios to fewer are not determined. A choice:
 # the interval of a mean is that of all values between the limits where the noise is little below.
 SEEN = 2.0
+# Share of the cells that are integers with candidates of their own, from which on a column is one of integers. A choice.
+INTEGERS = 0.98
 # Leaves on either side over which the noise of a distribution function is averaged: it varies from leaf to leaf. A choice.
 NEARBY = 8
 
@@ -81,6 +83,11 @@ class Distribution:
     def typical_noise(self) -> float:
         """Median standard deviation of the noise of a number of records up to a leaf."""
         return math.sqrt(float(np.median(self._variances()[0])))
+
+    @property
+    def whole(self) -> bool:
+        """Whether the cells are integers, by the type of the column or by what candidates that are integers hold."""
+        return self.complete or float(self.masses[1][1::2][self.edges == np.rint(self.edges)].sum()) > INTEGERS
 
     @property
     def determined(self) -> bool:

@@ -1,11 +1,11 @@
 """Release statistics of a table as functions in NumPy's manner."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import wraps
-from inspect import signature
-from typing import Any, TypeVar
+from typing import Any
 
 from skdp._docstrings import fill_docstring
+from skdp._validation import Function, explain_keywords
 from skdp.stats import _covariances, _numbers, _quantiles
 from skdp.stats._counts import Counts, Side, counted, in_grid, listed, side_of
 from skdp.stats._reading import Columns, Reading, vector
@@ -28,22 +28,27 @@ BOUNDS = (
 )
 ERRORS = "For what cannot be read, and parameters that are not valid, before anything is charged. Messages quote no data"
 OPTIONS = {"epsilon", "column", "adjacency", "confidence", "persons", "sample_weight", "max_sample_weight", "random_state"}
-Function = TypeVar("Function", bound=Callable[..., Any])
+HINTS = {  # keywords of other functions, and what is right here
+    "columns": "column names the columns of a table",
+    "range": "bounds are the public bounds of a column",
+    "bounds": "range has the public ends of bins, and other counts need none",
+    "weights": "sample_weight has the weights of records, with their public bound max_sample_weight",
+    "density": "counts divided by their sum are shares",
+    "normalize": "counts divided by their sum are shares",
+    "ddof": "variances are divided by the number of cells",
+}
 
 
 def filled(function: Function) -> Function:
     """Fill the docstring, and let the function name itself where a keyword is unknown or epsilon is missing."""
-    known = OPTIONS.union(signature(function).parameters)
 
     @wraps(function)
     def checked(*arguments: Any, **given: Any) -> Any:
-        if unknown := given.keys() - known:
-            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {min(unknown)!r}")
         if "epsilon" not in given:
             raise TypeError(f"{function.__name__}() missing 1 required keyword-only argument: 'epsilon'")
         return function(*arguments, **given)
 
-    return fill_docstring(taken=TAKEN, x=X, bounds=BOUNDS, errors=ERRORS)(checked)  # type: ignore[return-value]
+    return fill_docstring(taken=TAKEN, x=X, bounds=BOUNDS, errors=ERRORS)(explain_keywords(HINTS, OPTIONS)(checked))  # type: ignore[return-value]
 
 
 @filled
@@ -604,7 +609,7 @@ def crosstab(x: Any, index: str, columns: str, *, categories: Mapping[str, Seque
     Returns
     -------
     Counts
-        The counts; ``to_frame()`` is a table with the categories.
+        The counts; ``table`` is a data frame with the categories.
 
     Raises
     ------
@@ -621,13 +626,13 @@ def crosstab(x: Any, index: str, columns: str, *, categories: Mapping[str, Seque
     >>> from skdp.stats import crosstab
     >>> table = pd.DataFrame({"smokes": ["no", "no", "yes"] * 3000, "ill": [0, 1, 1] * 3000})
     >>> found = crosstab(table, "smokes", "ill", categories={"smokes": ["no", "yes"], "ill": [0, 1]}, epsilon=1.0)
-    >>> found.to_frame().shape
+    >>> found.table.shape
     (2, 2)
     """
     known = listed(categories, (index, columns))
     described = {name: {"kind": "category", "categories": [*categories[name]]} for name in known}
     sides = [Side(name, len(names), (-1.0, 1.0), names) for name, names in known.items()]
-    return in_grid("crosstab", x, lambda table: sides, column=tuple(known), kind=None, described=described, **given)
+    return in_grid("crosstab", x, lambda table: sides, column=(index, columns), kind=None, described=described, **given)
 
 
 def _of_grid(function: str, x: Any, bins: Any, ranges: Any, width: int | None, **given: Any) -> Counts:

@@ -309,6 +309,7 @@ def released(kind: type[Number], x: Any, *, bounds: Any = None, random_state: An
     limits = checked_bounds(bounds)
     with column_of(x, random_state, **given) as (table, budget, confidence):
         del x, given
+        limits = table.bounds_of(table.names[0], limits)
         number = kind(table, budget, confidence, limits)
         (found, (low, high)), report = number.plan.run(table, number.release, random_state)
     of = "" if limits else f" of values clipped to [{low:.6g}, {high:.6g}]"

@@ -190,9 +190,12 @@ def column_of(
     check_level(confidence, "confidence")
     check_random_state(random_state)
     columns = (column,) if isinstance(column, str) else column
-    if columns is not None and not (isinstance(columns, (tuple, list)) and all(isinstance(name, str) for name in columns)):
+    named = isinstance(columns, (tuple, list)) and len(columns) > 0 and all(isinstance(name, str) for name in columns)
+    if columns is not None and not named:
         expected = "the name of a column, or several names" if several else "the name of a column"
         raise TypeError(f"column={shown(column)}; expected {expected}, or None for all of x.")
+    if len({*(columns or ())}) < len(columns or ()):
+        raise ValueError(f"column={shown(columns)} has a name twice; expected different columns.")
     with reading(x, None if columns is None else tuple(columns), **given) as table:
         del x, given
         if len(table.names) > 1 and not several:

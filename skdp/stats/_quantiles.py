@@ -334,7 +334,9 @@ def released(
     level = 0.95 if confidence is None else confidence
     with column_of(x, random_state, confidence=level, **given) as (table, budget, level):
         del x, given
-        learning, column, n = Bounds((limits,), table.of_weights), table.names[0], table.n_samples
+        column, n = table.names[0], table.n_samples
+        limits = table.bounds_of(column, limits)
+        learning = Bounds((limits,), table.of_weights)
         complete = column in table.complete
         n_there = n * (1.0 if complete and not table.weighted else THERE)
         z = None if confidence is None else float(-ndtri((1 - level) / 2))

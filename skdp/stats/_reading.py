@@ -9,13 +9,14 @@ import numpy as np
 
 from skdp._data_validation import Partitions, quoting_no_data, read_weights
 from skdp._persons import taken_persons, without_number
-from skdp._table_types import as_table, is_dask, is_lazy
+from skdp._table_types import as_table, check_holds_records, is_dask, is_lazy
 from skdp._validation import check_number, shown
-from skdp.preprocessing._cells import is_number
+from skdp.preprocessing._cells import is_number, is_truth
 from skdp.preprocessing._frame_facts import FrameFacts
 from skdp.privacy.data.private_data import PrivateData
 
 NAME = "x"  # of a column that has none
+Names = frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Reading:
         What is protected.
     complete : frozenset of str
         Columns in which no cell can be missing, by their types.
+    truths : frozenset of str
+        Columns whose cells are true, false or missing, by their types.
     max_sample_weight : float or None
         Public bound of the weights, over which they are; None if all records count as 1.
     partitions : Partitions or None
@@ -66,6 +69,7 @@ class Reading:
     rows: PrivateData
     unit: str
     complete: frozenset[str]
+    truths: frozenset[str]
     max_sample_weight: float | None = None
     partitions: Partitions | None = None
 
@@ -89,6 +93,10 @@ class Reading:
         """Whether rows have weights, so that counts are no integers but in grains."""
         return self.weighted or self.unit == "person"
 
+    def bounds_of(self, name: str, given: tuple[float, float] | None) -> tuple[float, float] | None:
+        """Return the bounds of a column that are given or follow from its type; None for those to learn."""
+        return (0.0, 1.0) if given is None and name in self.truths else given
+
 
 @contextmanager
 def reading(
@@ -109,8 +117,8 @@ def reading(
         A column, or a table of which ``columns`` are read.
     columns : tuple of str or None, default=None
         Columns to read; None for all, of which an array has one.
-    kind : {"number", "category"} or None, default="number"
-        How the columns are read; None for by their types, and as ``described``.
+    kind : {"number", "any"} or None, default="number"
+        How the columns are read: as numbers; or as numbers or texts, by their types; None for as ``described``, too.
     described : dict or None, default=None
         A schema as `FrameFacts` takes it, if ``kind`` is None; with ``columns``, of each of them.
     persons : array-like, str or None, default=None
@@ -135,13 +143,13 @@ def reading(
     unit = "record" if group is None else "person"
     _check_weights(sample_weight, max_sample_weight, x, unit)
     with without_number(len(group.numbers) if hasattr(group, "numbers") else None):
-        facts, complete = _facts(x, columns, kind, described)
+        facts, complete, truths = _facts(x, columns, kind, described)
         if is_lazy(x):
             from skdp.data._cells import CellReader, loaded_cells
 
             with loaded_cells(x, None, CellReader(facts), False, persons=group) as cells:
                 facts = replace(facts, n_samples=cells.rows.n_samples)
-                yield Reading(facts, cells.rows, unit, complete, partitions=cells.partitions)
+                yield Reading(facts, cells.rows, unit, complete, truths, partitions=cells.partitions)
             return
         presence = None
         if sample_weight is not None:
@@ -150,11 +158,12 @@ def reading(
             facts = replace(facts, n_samples=group.n_persons)
         rows = facts.rows(x, None, group, presence)
     del x, group, presence
-    yield Reading(facts, rows, unit, complete, max_sample_weight)
+    yield Reading(facts, rows, unit, complete, truths, max_sample_weight)
 
 
 def _as_frame(x: Any, columns: tuple[str, ...] | None) -> tuple[Any, tuple[str, ...] | None]:
     """Return a table with named columns, and the columns to read."""
+    check_holds_records(x, "x")
     if hasattr(x, "to_frame") and hasattr(x, "to_series"):  # an Index of pandas
         x = x.to_series()
     if hasattr(x, "to_frame"):  # a Series of pandas, polars or Dask
@@ -188,8 +197,8 @@ def _values(x: Any) -> Any:
     return as_table(x) if hasattr(x, "shape") else quoting_no_data(x, lambda: np.asarray(x))
 
 
-def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described: Any) -> tuple[FrameFacts, frozenset[str]]:
-    """Return what is public, and the columns in which no cell can be missing, by their types."""
+def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described: Any) -> tuple[FrameFacts, Names, Names]:
+    """Return what is public, the columns in which no cell can be missing, by their types, and those of truths."""
     from skdp.data._cells import typed_columns  # which imports the readers of frames
 
     frame = typed_columns(x) if is_lazy(x) else x
@@ -198,21 +207,22 @@ def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described:
         if name not in names:
             raise ValueError(f"column={shown(name)} is no column of x; expected one of {shown(names)}.")
     if kind is not None:
-        asked = names if columns is None else columns
-        if kind == "number":
-            for name in asked:
-                if not is_number(dtype := frame[name].dtype):
-                    given = "text" if getattr(dtype, "kind", None) in ("U", "S") else dtype  # whose name would show a length
-                    raise TypeError(
-                        f"The column {name!r} has the type {given}, which is not of numbers; expected numbers, such as from "
-                        "x.astype(float), or column with names of columns of numbers. describe and crosstab take categories."
-                    )
-        described = {name: kind if name in asked else "ignore" for name in names}
+        described = dict.fromkeys(names, "ignore")
+        for name in names if columns is None else columns:
+            numbers = is_number(dtype := frame[name].dtype)
+            if kind == "number" and not numbers:
+                given = "text" if getattr(dtype, "kind", None) in ("U", "S") else dtype  # whose name would show a length
+                raise TypeError(
+                    f"The column {name!r} has the type {given}, which is not of numbers; expected numbers, such as from "
+                    "x.astype(float), or column with names of columns of numbers. describe, crosstab and count take categories."
+                )
+            described[name] = "number" if numbers else "category"
     elif columns is not None:
         described = {name: described[name] if name in columns else "ignore" for name in frame.columns}
     facts = FrameFacts.of(frame, described) if kind else FrameFacts.of(frame, described, target=True).with_described()
     types = {name: frame[name].dtype for name in facts.are_text}
-    return facts, frozenset(name for name, dtype in types.items() if isinstance(dtype, np.dtype) and dtype.kind in "biu")
+    complete = {name for name, dtype in types.items() if isinstance(dtype, np.dtype) and dtype.kind in "biu"}
+    return facts, frozenset(complete), frozenset(name for name, dtype in types.items() if is_truth(dtype))
 
 
 def _check_weights(weights: Any, largest: Any, x: Any, unit: str) -> None:

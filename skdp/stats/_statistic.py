@@ -1,10 +1,12 @@
 """Hold a statistic with its interval and its privacy report."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from skdp._files._suffixes import imported
 from skdp.privacy.report.statement import PrivacyReport, PrivacySpent
@@ -12,10 +14,20 @@ from skdp.privacy.report.statement import PrivacyReport, PrivacySpent
 MOST_DIGITS = 9  # of a number that is printed, more of which nobody reads; a choice
 
 
-class Reported:
-    """Base of what functions of this package return: it states what was spent, and prints."""
+class Reported(NDArrayOperatorsMixin):
+    """Base of what functions of this package return: it states what was spent, prints, and counts as its value in formulas."""
 
+    value: Any
     privacy_report: PrivacyReport
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        """Return the value as an array."""
+        return np.array(self.value, dtype=dtype)
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Return what an operator, or a function of NumPy, makes of the value: numbers without interval."""
+        numbers = [each.value if isinstance(each, Reported) else each for each in inputs]
+        return getattr(function, method)(*numbers, **options)
 
     @property
     def privacy_spent(self) -> PrivacySpent:
@@ -28,14 +40,15 @@ class Reported:
         if not self.privacy_report.private:
             return "not private"
         spent = self.privacy_spent
-        return f"epsilon {spent.epsilon:.4g}" + (f", delta {spent.delta:.2g}" if spent.delta else "")
+        persons = ", persons" if self.privacy_report.budget.unit == "person" else ""
+        return f"epsilon {spent.epsilon:.4g}" + (f", delta {spent.delta:.2g}" if spent.delta else "") + persons
 
     def __repr__(self) -> str:
         """Return the text of `print`."""
         return str(self)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Statistic(Reported):
     """Hold a statistic that was released with noise, and its interval.
 
@@ -73,6 +86,14 @@ class Statistic(Reported):
     def __float__(self) -> float:
         """Return the value."""
         return self.value
+
+    def __int__(self) -> int:
+        """Return the value without its fraction."""
+        return int(self.value)
+
+    def __round__(self, digits: int | None = None) -> float:
+        """Return the value, rounded."""
+        return round(self.value, digits)
 
     def __format__(self, form: str) -> str:
         """Return the value in a format of numbers; without one, the text of `print`."""
@@ -125,23 +146,38 @@ class StatisticTable(Reported):
     noise_std: np.ndarray | None
     privacy_report: PrivacyReport
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        """Return the statistics."""
-        return np.array(self.value, dtype=dtype)
+    @property
+    def _labels(self) -> tuple[Sequence[str], ...]:
+        """Labels of each side, for data frames and for print."""
+        return self.axes
+
+    @property
+    def _head(self) -> str:
+        """Name of the column of a data frame of one side."""
+        return self.name
 
     @property
     def table(self) -> Any:
-        """The statistics as a data frame of pandas, in the shape of ``value``."""
-        columns = self.axes[1] if len(self.axes) > 1 else [self.name]
-        return imported("pandas").DataFrame(self.value.reshape(len(self.axes[0]), -1), index=self.axes[0], columns=columns)
+        """The values as a data frame of pandas; the last side is that of the columns."""
+        *rows, columns = self._labels if len(self._labels) > 1 else (*self._labels, [self._head])
+        return imported("pandas").DataFrame(self.value.reshape(-1, len(columns)), index=_index(rows), columns=[*columns])
+
+    def to_frame(self) -> Any:
+        """Return ``table``.
+
+        Returns
+        -------
+        DataFrame
+            The values.
+        """
+        return self.table
 
     @property
     def intervals(self) -> Any:
-        """The statistics with both ends of their intervals as a data frame of pandas, a row for each."""
-        pandas = imported("pandas")
-        index = pandas.MultiIndex.from_product(self.axes) if len(self.axes) > 1 else list(self.axes[0])
+        """The values with both ends of their intervals as a data frame of pandas, a row for each."""
         parts = {"value": self.value, "low": self.low, "high": self.high}
-        return pandas.DataFrame({name: part.ravel() for name, part in parts.items()}, index=index)
+        columns = {name: part.ravel() for name, part in parts.items()}
+        return imported("pandas").DataFrame(columns, index=_index(self._labels))
 
     def __str__(self) -> str:
         """Return a line for each statistic, of a symmetric table for those below the diagonal once, with its interval."""
@@ -154,6 +190,11 @@ class StatisticTable(Reported):
         widths = [max(len(line[column]) for line in lines) for column in (0, 1)]
         rows = [f"{label:<{widths[0]}}  {value:>{widths[1]}}  {interval}" for label, value, interval in lines]
         return "\n".join([f"{self.name} ({self.cost_in_words})", *rows])
+
+
+def _index(sides: Sequence[Sequence[str]]) -> Any:
+    """Return the labels of the cells of a grid as an index of pandas."""
+    return [*sides[0]] if len(sides) == 1 else imported("pandas").MultiIndex.from_product(sides)
 
 
 def short(value: float, width: float) -> str:

@@ -38,7 +38,7 @@ def noise_of_a_null_record(patched):
 
 
 def half_the_change(patched):
-    patched.setattr(Deviations, "l1_sensitivity", lambda query, adjacency: 2**29)
+    patched.setattr(Deviations, "l1_sensitivity", lambda query, adjacency: 2**21)
 
 
 def about_the_exact_mean(patched):

@@ -1,12 +1,14 @@
 """Covariances and correlations: what they are without noise, of complete records alone, projected, and their intervals."""
 
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from skdp import stats
+from skdp import PrivacyLedger, stats
+from skdp.privacy.errors import LowSignalWarning
 from skdp.stats._covariances import Moments
 from skdp.testing import reproducible_noise
 
@@ -123,3 +125,14 @@ def test_intervals_hold_the_law_with_missing_cells_and_both_noises(call, monkeyp
         assert coverage(call, n, epsilon, 100, missing) > 0.86
     monkeypatch.setattr(Moments, "sampling", lambda self, z: np.zeros_like(self.raw))
     assert coverage(call, 2000, 10.0, 50) < 0.86  # a twin with intervals for the noise alone
+
+
+@pytest.mark.parametrize("function", (stats.cov, stats.corr))
+def test_noise_that_hides_usual_variances_is_warned_of_before_the_charge(function):
+    """Of four columns at epsilon 0.1, no correlation was determined in 20 of 20 calls; at 1, all were."""
+    x, ledger = np.random.default_rng(0).normal(size=(5000, 4)), PrivacyLedger(epsilon=1.0, delta=1e-5)
+    function(x, bounds=(-4, 4), epsilon=1.0)
+    with ledger, warnings.catch_warnings(), pytest.raises(LowSignalWarning, match="hide the covariances"):
+        warnings.simplefilter("error")
+        function(x, bounds=(-4, 4), epsilon=0.1)
+    assert not ledger.entries

@@ -230,3 +230,13 @@ def test_moments_are_shown_as_dates_and_their_deviation_in_days():
 
 def test_numbers_have_the_digits_that_intervals_support():
     assert short(1e300, 1.0) == "1e+300" and short(12345678.123, 1e-9) == "12345678.1" and short(0.5, 0.01) == "0.500"
+
+
+@pytest.mark.parametrize("kind", (int, float))
+def test_bins_of_a_picture_have_as_many_integers_each(kind):
+    frame = pd.DataFrame({"day": (np.arange(20_000) % 73 + 18).astype(kind)})
+    with pytest.warns(NotPrivateWarning):
+        found = describe(frame, epsilon=math.inf, schema={"day": {"kind": "number", "bounds": [0, 120]}})
+    ends, bars = found.numbers[0].bars(1.0)
+    assert {*np.diff(ends)} == {4.0} and ends[0] % 1 == 0.5
+    assert np.ptp([bar.value for bar in bars[1:-1]]) < 1e-3  # evenly, as the days are

@@ -8,7 +8,7 @@ import pytest
 
 import skdp
 from skdp import stats
-from skdp.privacy.errors import LowSignalWarning
+from skdp.privacy.errors import LowSignalWarning, WeakPrivacyWarning
 from skdp.privacy.oracle import Oracle
 from skdp.testing import reproducible_noise
 
@@ -55,7 +55,9 @@ def products(x, function=stats.cov, bounds={"age": (0, 100)}, **given):  # noqa:
 
 FUNCTIONS = {  # name: how it is called on a table with the columns "age" and "who", of which "age" has missing cells
     "mean": lambda x, **given: stats.mean(x, epsilon=1.0, bounds=(0, 100), **{"column": "age", **given}),
-    "count": lambda x, **given: stats.count(x, epsilon=1.0, **{"column": "age", **given}),
+    "count": lambda x, **given: stats.count(
+        x, epsilon=1.0, column={"text": "nobody"}.get(given.get("column"), given.pop("column", "age")), **given
+    ),
     "sum": lambda x, **given: stats.sum(x, epsilon=1.0, bounds=(10, 100), **{"column": "age", **given}),
     "var": lambda x, **given: stats.var(x, epsilon=1.0, bounds=(0, 100), **{"column": "age", **given}),
     "std": lambda x, **given: stats.std(x, epsilon=1.0, **{"column": "age", **given}),  # learns bounds
@@ -157,6 +159,17 @@ def test_each_call_is_charged_once(name):
         (lambda: stats.describe(np.ones((5, 2)), epsilon=1.0), "frame is a ndarray; expected a data frame"),
         (lambda: stats.describe(FRAME["size"], epsilon=1.0), "frame is a Series; expected a data frame"),
         (lambda: stats.describe(FRAME[[]], epsilon=1.0), "expected a data frame in memory with columns"),
+        (lambda: stats.mean(FRAME, column=[], epsilon=1.0), r"column=\[\]; expected the name of a column, or None"),
+        (lambda: stats.cov(FRAME, column=(), epsilon=1.0), r"column=\(\); expected the name of a column, or several names"),
+        (lambda: stats.crosstab(FRAME, "age", "age", categories={"age": [1]}, epsilon=1.0), "column=.* has a name twice"),
+        (lambda: stats.histogram2d(FRAME, column=("age", "age"), epsilon=1.0), "column=.* has a name twice"),
+        (lambda: stats.mean(pytest.importorskip("polars").col("a"), epsilon=1.0), "polars.Expr, .* such as frame.select"),
+        (lambda: stats.mean(FRAME["size"], range=(0, 7), epsilon=1.0), "'range'; bounds are the public bounds of a column"),
+        (lambda: stats.histogram(FRAME["size"], bounds=(0, 7), epsilon=1.0), "'bounds'; range has the public ends of bins"),
+        (lambda: stats.describe(FRAME, bounds={}, epsilon=1.0), "^describe.*'bounds'; schema has what is known, such as"),
+        (lambda: stats.describe(FRAME, columns=["age"], epsilon=1.0), "'columns'; describe.frame.* takes some of the columns"),
+        (lambda: skdp.model_card(None, scores={}), "^model_card.*'scores'; evaluation has scores with noise"),
+        (lambda: stats.var(np.ones(5), bounds=(0, 2), epsilon=1e-6), "too large .* an epsilon at least [0-9.]+ times as large"),
     ),
 )
 def test_errors_say_what_was_given_and_what_is_expected(call, text):
@@ -263,6 +276,77 @@ def test_counts_and_clipped_values_are_printed():
     assert "; clipped to [" in str(stats.mean(x, epsilon=1.0)) and "clipped" not in str(
         stats.mean(x, epsilon=1.0, bounds=(0, 99))
     )
+
+
+def test_results_count_as_their_values_in_formulas():
+    found = stats.mean(FRAME["size"], epsilon=1.0, bounds=(0, 6))
+    value = found.value
+    assert (found + 1, 2 * found, -found, round(found, 2), int(found)) == (
+        value + 1,
+        2 * value,
+        -value,
+        round(value, 2),
+        int(value),
+    )
+    assert found == value and found < value + 1 and np.sqrt(found) == np.sqrt(value) and sum([found, found]) == 2 * value
+    counts = stats.histogram(FRAME["size"], 3, epsilon=1.0, range=(0, 6))
+    np.testing.assert_array_equal(counts / N, counts.counts / N)
+    np.testing.assert_array_equal(np.asarray(counts), counts.counts)
+
+
+def test_counts_of_any_number_of_sides_are_tables():
+    given = {"epsilon": 1.0, "range": [(0, 100), (0, 7), (0, N)]}
+    one = stats.histogram(FRAME["size"], 3, epsilon=1.0, range=(0, 6))
+    three = stats.histogramdd(FRAME, (2, 3, 4), column=("age", "size", "who"), **given)
+    assert one.table.columns.tolist() == ["count"] and one.to_frame().equals(one.table) and one.intervals.shape == (3, 3)
+    assert three.table.shape == (6, 4) and three.table.iloc[4, 1] == three.counts[1, 1, 1]
+    assert three.intervals["high"].tolist() == three.high.ravel().tolist()
+
+
+@pytest.mark.parametrize("n_sides", (1, 2, 3))
+def test_plots_of_counts(n_sides):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    found = stats.histogramdd(np.zeros((50, n_sides)), 2, range=[(-1, 1)] * n_sides, epsilon=1.0)
+    if n_sides == 3:
+        with pytest.raises(ValueError, match="3 sides; expected one or two"):
+            found.plot()
+    else:
+        figure = found.plot()
+        assert [ax.get_ylabel() for ax in figure.axes][-1] == "count"
+        plt.close(figure)
+
+
+@pytest.mark.parametrize("of", (pd.Series, lambda x: pd.Series(x, dtype="boolean")), ids=("bool", "boolean"))
+def test_bounds_of_truths_follow_from_their_type(of):
+    """No part of epsilon learns them."""
+    truths = of(np.arange(N) % 3 == 0)
+    assert "clipped" not in str(stats.mean(truths, epsilon=1.0)) and stats.median(truths, epsilon=1.0).interval[1] <= 1
+    assert stats.histogram(truths, 2, epsilon=1.0).axes[0].tolist() == [0, 0.5, 1]
+    assert stats.cov(pd.DataFrame({"a": truths, "b": truths}), epsilon=1.0).name == "cov"
+    assert len(stats.mean(truths, epsilon=1.0).privacy_report.releases) == 1
+
+
+@pytest.mark.parametrize(
+    "cells", (["a", "b", None], [1, "b", None], pd.Categorical(["a", "b", None])), ids=("text", "mixed", "category")
+)
+def test_cells_of_text_are_counted(cells):
+    """Noise of scale 1/10: one count in 1e26 is 6 or further from the cells that are there."""
+    column = pd.Series(cells).repeat(200).reset_index(drop=True).rename("ward")
+    assert abs(float(stats.count(column, epsilon=10.0)) - 400) < 6
+    dask = pytest.importorskip("dask.dataframe").from_pandas(column.to_frame(), npartitions=3)
+    assert abs(float(stats.count(dask, column="ward", epsilon=10.0)) - 400) < 6
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "describe"])
+def test_results_say_that_persons_are_protected(name):
+    assert ", persons" in str(FUNCTIONS[name](FRAME, persons="who")) and "persons" not in str(FUNCTIONS[name](FRAME))
+
+
+def test_a_variance_has_noise_that_is_resolved_at_small_and_large_epsilons():
+    x = np.tile([0.0, 1.0], 10_000)
+    assert 0 <= stats.var(x, bounds=(0, 1), epsilon=0.001) <= 0.25
+    with pytest.warns(WeakPrivacyWarning):
+        assert abs(stats.var(x, bounds=(0, 1), epsilon=200.0) - 0.25) < 1e-3
 
 
 def test_a_column_that_is_none_is_answered_with_those_there_are():

@@ -69,7 +69,7 @@ class IntegerLaplace:
         """
         nominal = sensitivity * scale
         if not nominal < LARGEST_SCALE:
-            raise ValueError(f"Laplace noise of scale {nominal:.3g} is too large to resolve; expected a larger epsilon.")
+            raise ValueError(too_large("Laplace", nominal))
         return cls(nominal / (1 - RATIO_ERROR * nominal))
 
     @property
@@ -126,6 +126,12 @@ class IntegerLaplace:
             Noisy integers, exact below 2**53.
         """
         return np.rint(value) + self.draw(value.size, source) + 0.0  # turns -0.0, which would reveal a sign, into 0.0
+
+
+def too_large(noise: str, scale: float) -> str:
+    """Return the message of an error for noise that the random bits do not resolve, in proportion to 1 / epsilon."""
+    least = f"an epsilon at least {scale / LARGEST_SCALE:.3g} times as large"
+    return f"{noise} noise of scale {scale:.3g} is too large to resolve; expected {least}."
 
 
 def geometric(exponent: float, size: int, source: NoiseSource) -> np.ndarray:

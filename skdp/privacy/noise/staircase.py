@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.privacy.noise.laplace import LARGEST_SCALE, RATIO_ERROR, geometric
+from skdp.privacy.noise.laplace import LARGEST_SCALE, RATIO_ERROR, geometric, too_large
 from skdp.privacy.noise.source import NoiseSource
 
 # Epsilon below which the best first step is taken for half of a step: their difference is below 2 %, and the formula loses
 # digits. Its standard deviation is then within 1e-5 of the least.
 SMALLEST = 0.05
+# Bound on the mean number of draws until one is kept. A choice: it makes the first step longer than the best one from an epsilon
+# of 20 on, where that is 1e-3 of what a record changes.
+MOST_DRAWS = 1024
 
 
 @dataclass(frozen=True)
@@ -67,14 +70,12 @@ class IntegerStaircase:
             If the noise is so large that the random bits do not resolve it.
         """
         if not sensitivity * scale < LARGEST_SCALE:
-            raise ValueError(
-                f"Staircase noise of scale {sensitivity * scale:.3g} is too large to resolve; expected a larger epsilon."
-            )
+            raise ValueError(too_large("Staircase", sensitivity * scale))
         exponent = 1 / scale - RATIO_ERROR
         b, share = math.exp(-exponent), 0.5
         if exponent > SMALLEST:
             share = ((b - 2 * b**2 + 2 * b**4 - b**5) / 2) ** (1 / 3) / (1 - b) ** 2 - b / (1 - b)
-        return cls(sensitivity, exponent, min(max(round(share * sensitivity), 1), sensitivity))
+        return cls(sensitivity, exponent, min(max(round(share * sensitivity), sensitivity // MOST_DRAWS, 1), sensitivity))
 
     @property
     def scale(self) -> float:

@@ -12,11 +12,11 @@ from skdp.privacy.queries.clipped_moments import places
 
 __all__ = ["Deviations"]
 
-# Half of the range of the integers that stand for numbers between the bounds; that of sums of powers; and what a record changes.
-# Choices: sums of a square as two integers of 20 bits, and answers that float64 holds exactly: about a centre for all tables, as
-# they are multiples of 256, and about the mean up to MOST records.
-HALF, TOP, CHANGE = 2**20, 2**22, 2**30
-MOST = 2**24
+# Half of the range of the integers that stand for numbers between the bounds, and what a record changes. Choices: sums of a
+# square as two integers of 20 bits; and answers that float64 holds exactly up to MOST records, with noise that is resolved down
+# to an epsilon of 2e-4 of a variance, and is 2**12 and more up to one of 20.
+HALF, CHANGE = 2**20, 2**22
+MOST = 2**30
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,8 @@ class Deviations(SumQuery):
     r"""Ask for the sum of a power of the distances of cells from a centre, or for the variance.
 
     Cells are clipped to the bounds, and in units of half the range from the middle of the bounds: z in [-1, 1]. About a centre
-    c, a cell adds :math:`(|z - c| / (1 + |c|))^p`, in units of 2**-22, rounded down, and a missing cell nothing; the answer is
-    256 times the sum. About the mean, the answer is :math:`2^{30} n^2 / (4 (n - 1))` times the variance of z, rounded down, where
-    missing cells count as c.
+    c, a cell adds :math:`(|z - c| / (1 + |c|))^p`, in units of 2**-22, rounded down, and a missing cell nothing. About the mean,
+    the answer is :math:`2^{22} n^2 / (4 (n - 1))` times the variance of z, rounded down, where missing cells count as c.
 
     Parameters
     ----------
@@ -57,7 +56,7 @@ class Deviations(SumQuery):
     size: ClassVar[int] = 1
 
     def sensitivity(self, adjacency: str) -> float:
-        r"""Return :math:`2^{30}`.
+        r"""Return :math:`2^{22}`.
 
         Proof. *About a centre*, a record adds an integer from 0 to :math:`2^{22}`, times its weight in [0, 1]; a person adds a
         mean of such integers. Two of these differ by at most :math:`2^{22}`. So do exact sums, also once they are rounded down.
@@ -70,12 +69,12 @@ class Deviations(SumQuery):
         a mean, that is largest for one on the two bounds. With the share p of the upper bound and a at :math:`h (2 s - 1)`, f
         above its minimum is :math:`4 h^2 [(1 - 1/n) (p (1 - 2 s) + s^2) + p (1 - p) / n]`, which is convex in s and largest at s
         = 0 or 1, where it is at most :math:`4 h^2 (1 - 1/n)` for n from 2 on. So n Var moves by at most that, and the answer by
-        at most :math:`2^{30}`, also once it is rounded down. The sums are exact, and integers of any size multiply them.
+        at most :math:`2^{22}`, also once it is rounded down. The sums are exact, and integers of any size multiply them.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def l1_sensitivity(self, adjacency: str) -> int:
-        r"""Return :math:`2^{30}`, and :math:`3/4` of it about the mean under ``zero_out``.
+        r"""Return :math:`2^{22}`, and :math:`3/4` of it about the mean under ``zero_out``.
 
         Proof. The null record is t = 0, so f changes by f(P), where :math:`f \le (1 - 1/n) (h^2 + 2 h^2)`, as
         :math:`|S| \le (n - 1) h`, with :math:`(h^2 - m^2) / n` more for a distribution, which is largest at m = h as well. It is
@@ -90,7 +89,7 @@ class Deviations(SumQuery):
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the un-noised answer, an integer."""
         if not self.about_mean:
-            return 2**8 * (total[:1] + np.floor(total[1:]))
+            return total[:1] + np.floor(total[1:])
         grains = round(1 / GRAIN)
         numbers, upper, lower = (
             int(whole) * grains + round(rest * grains) for whole, rest in zip(total[::2], total[1::2], strict=True)
@@ -100,7 +99,7 @@ class Deviations(SumQuery):
 
     def _powers(self, cells: np.ndarray) -> np.ndarray:
         numbers = places(cells, self.low, self.high, self.centre) - self.centre
-        terms = np.floor(np.minimum(np.abs(numbers) / (1 + abs(self.centre)), 1.0) ** self.power * TOP)
+        terms = np.floor(np.minimum(np.abs(numbers) / (1 + abs(self.centre)), 1.0) ** self.power * CHANGE)
         return np.where(np.isnan(cells), 0, terms).astype(np.int64)[None]
 
     def _squares(self, cells: np.ndarray) -> np.ndarray:
