@@ -221,7 +221,7 @@ def deviation(q, cells, y):
     return [
         0
         if math.isnan(z) or math.isinf(cells[q.column])
-        else 2**8 * math.floor((abs(z - q.centre) / (1 + abs(q.centre))) ** q.power * 2**22)
+        else math.floor((abs(z - q.centre) / (1 + abs(q.centre))) ** q.power * 2**22)
     ]
 
 
@@ -233,7 +233,7 @@ def squares(q, cells, y):
 
 
 def variance_of(q, total):
-    return np.array([2**28 / (q.n_samples - 1) * (q.n_samples * total[1] - total[0] ** 2)])
+    return np.array([2**20 / (q.n_samples - 1) * (q.n_samples * total[1] - total[0] ** 2)])
 
 
 def sign_of(cells):
