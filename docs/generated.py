@@ -22,11 +22,18 @@ DOCS = Path(__file__).resolve().parent
 ESTIMATOR_KINDS = [  # those that take a solver
     kind for kind in (getattr(estimators, name) for name in estimators.__all__) if "solver" in inspect.signature(kind).parameters
 ]
-MODULES = (
-    *("skdp", "skdp.preprocessing", "skdp.inspection", "skdp.privacy", "skdp.solvers", "skdp.losses", "skdp.penalties"),
-    *("skdp.constraints", "skdp.mirror_maps", "skdp.samplings", "skdp.minimax", "skdp.scorers", "skdp.audit", "skdp.testing"),
-    *("skdp.data", "skdp.export", "skdp.metrics", "skdp.stats", "skdp.model_selection", "skdp.pipeline", "skdp.privacy.queries"),
-)  # every name of skdp.estimators is one of skdp
+GROUPS = {  # of the reference
+    "Estimators": ("skdp",),
+    "Tools": (
+        *("skdp.preprocessing", "skdp.stats", "skdp.metrics", "skdp.inspection", "skdp.data", "skdp.pipeline"),
+        *("skdp.model_selection", "skdp.export"),
+    ),
+    "For developers": (
+        *("skdp.privacy", "skdp.solvers", "skdp.losses", "skdp.penalties", "skdp.constraints", "skdp.mirror_maps"),
+        *("skdp.samplings", "skdp.minimax", "skdp.scorers", "skdp.audit", "skdp.testing", "skdp.privacy.queries"),
+    ),
+}
+MODULES = tuple(module for modules in GROUPS.values() for module in modules)  # every name of skdp.estimators is one of skdp
 
 EXAMPLES = (  # in the order of the gallery: what everybody needs, kinds of models, problems of one's own, the guarantee
     *(
@@ -107,10 +114,15 @@ def module_page(name: str) -> str:
 
 
 def modules_page() -> str:
-    """Return the contents of the reference: a line per module."""
-    lines = [[f"[{name}](/api/generated/{name}.rst)", summary(import_module(name))] for name in MODULES]
-    contents = "```{toctree}\n:hidden:\n" + "".join(f"generated/{name}\n" for name in MODULES) + "```\n"
-    return table(["module", "what it has"], lines) + "\n" + contents
+    """Return the contents of the reference: the estimators, and a line per module, in groups."""
+    names = sorted((name for name in estimators.__all__ if name.startswith("DP")), key=lambda name: ("Tabular" not in name, name))
+    kinds = [getattr(estimators, name) for name in names]
+    page = f"## Estimators\n\n{table(['estimator', 'what it is'], [[link(kind), summary(kind)] for kind in kinds])}\n"
+    for group, modules in GROUPS.items():
+        lines = [[f"[{name}](/api/generated/{name}.rst)", summary(import_module(name))] for name in modules]
+        page += f"## {group}\n\n" * (group != "Estimators") + table(["module", "what it has"], lines) + "\n"
+        page += f"```{{toctree}}\n:caption: {group}\n:hidden:\n" + "".join(f"generated/{name}\n" for name in modules) + "```\n\n"
+    return page
 
 
 def example_place(file_name: str) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""Parse the command line ``python -m skdp fit | predict | evaluate | describe | plan | ...``, and run the command."""
+"""Parse the command line ``skdp fit | predict | evaluate | ...``, which is ``python -m skdp fit | ...``, and run the command."""
 
 import argparse
 import os
@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     Parameters
     ----------
     arguments : list of str or None, default=None
-        Words after ``python -m skdp``; None takes those of the current process.
+        Words after ``skdp`` or ``python -m skdp``; None takes those of the current process.
 
     Returns
     -------
@@ -87,7 +87,8 @@ def _tell(text: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m skdp", description="Differentially private machine learning on tables.")
+    name = "skdp" if Path(sys.argv[0]).stem == "skdp" else "python -m skdp"
+    parser = argparse.ArgumentParser(prog=name, description="Differentially private machine learning on tables.")
     parser.add_argument("--version", action="version", version=f"skdp {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     _add_fit(commands.add_parser("fit", help="fit a private model to a table and save it with its privacy report"))

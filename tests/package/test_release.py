@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -94,10 +95,22 @@ def test_wheel_holds_the_package_alone(archives):
         found = set(archive.namelist())
         information = f"skdp-{skdp.__version__}.dist-info/"
         metadata = archive.read(information + "METADATA").decode()
+        scripts = archive.read(information + "entry_points.txt").decode()
     assert {name for name in found if not name.startswith(information)} == {name for name in held if name.startswith("skdp/")}
     assert {"skdp/py.typed", information + "licenses/LICENSE"} <= found
+    assert scripts == "[console_scripts]\nskdp = skdp.__main__:main\n"
     assert f"\nVersion: {skdp.__version__}\n" in metadata
     assert "\nLicense-Expression: BSD-3-Clause\n" in metadata
+
+
+def test_the_command_skdp_calls_the_command_line(monkeypatch, capsys):
+    """What pyproject.toml names as its function, under the name of the script."""
+    declared = re.search(r'^\[project\.scripts\]\nskdp = "([\w.]+):(\w+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    module, function = declared.groups()
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/skdp", "fit", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        getattr(import_module(module), function)()
+    assert ended.value.code == 0 and capsys.readouterr().out.startswith("usage: skdp fit ")
 
 
 @pytest.mark.exhaustive
@@ -110,7 +123,8 @@ def test_demo_runs_from_the_wheel_in_an_environment_of_its_own(archives, tmp_pat
     python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     run(python, "-m", "pip", "install", f"{wheel}[demo]", cwd=empty)
     run(python, "-m", "pip", "check", cwd=empty)
-    assert run(python, "-m", "skdp", "--version", cwd=empty).strip() == f"skdp {skdp.__version__}"
+    for command in ([python, "-m", "skdp"], [python.with_stem("skdp")]):
+        assert run(*command, "--version", cwd=empty).strip() == f"skdp {skdp.__version__}"
     place = run(python, "-c", "import skdp; print(skdp.__file__)", cwd=empty).strip()
     assert environment.resolve() in Path(place).resolve().parents
     assert "not private" in run(python, "-m", "skdp", "demo", "--repeats", "2", cwd=empty)
