@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -153,7 +153,7 @@ def of_frame(name: str, columns: dict[str, Any]) -> Table:
     return Table(X, (y > np.median(y)).astype(int) if table.task == "regression" else y, y.astype(float), facts)
 
 
-def stated(ranges: dict[str, Any], logarithms: dict[str, float], categories: dict[str, Any]) -> dict[str, Any]:
+def stated(ranges: Mapping[str, Any], logarithms: Mapping[str, float], categories: Mapping[str, Any]) -> dict[str, Any]:
     """Return public facts of columns."""
     return {
         **{name: {"kind": "number", "bounds": list(ends)} for name, ends in ranges.items()},
@@ -295,7 +295,7 @@ def hostile(kind: str, X: Any, model: Any, table: Table, rng: np.random.Generato
     if table.columns is None:
         return of_cells(kind, X, model, rng)
     X, found, facts = X.copy(), kind == "numbers", facts_of(model, table)
-    places = drawn(len(X), len(facts), rng)
+    places, forms = drawn(len(X), len(facts), rng), rng.choice(SPELT, len(X))
     for chosen, (name, column) in zip(places.T, facts.items(), strict=True):
         dates, number = X[name].dtype.kind == "M", isinstance(column, Number)
         cells = X[name].to_numpy(dtype=float if number and not dates else object, na_value=np.nan if number else None, copy=True)
@@ -312,7 +312,7 @@ def hostile(kind: str, X: Any, model: Any, table: Table, rng: np.random.Generato
         elif kind == "1e300" and number:
             values = rng.choice(FAR if column.learned is None else (*FAR, np.inf, -np.inf), chosen.sum())
         elif kind == "text" and not number:
-            values = [form.format(cell) for form, cell in zip(rng.choice(SPELT, chosen.sum()), cells[chosen], strict=True)]
+            values = [form.format(cell) for form, cell in zip(forms[chosen], cells[chosen], strict=True)]
         elif kind == "unlisted" and not number:
             values = rng.choice(["of no list", "", "nan", "None", "-1"], chosen.sum())
         else:
@@ -333,7 +333,7 @@ def drawn(n_records: int, n_columns: int, rng: np.random.Generator) -> np.ndarra
 
 def of_cells(kind: str, X: np.ndarray, model: Any, rng: np.random.Generator) -> np.ndarray | None:
     """Return records of a kind for arrays, which have no text, dates or missing cells."""
-    chosen = drawn(*X.shape, rng)
+    chosen = drawn(X.shape[0], X.shape[1], rng)
     X, size = X.copy(), int(chosen.sum())
     if kind == "numbers":
         X[chosen] *= 10 ** rng.uniform(-9, 9, size)
@@ -348,7 +348,7 @@ def of_cells(kind: str, X: np.ndarray, model: Any, rng: np.random.Generator) -> 
 
 def places_of(model: Any, name: Any) -> np.ndarray:
     """Return knots and edges of bins, from 0 to 1."""
-    basis = getattr(getattr(model, "estimator_", model), "basis_", None)
+    basis: Any = getattr(getattr(model, "estimator_", model), "basis_", None)
     names = [] if basis is None else basis.numbers if name is None else [name]
     return np.unique(np.concatenate([EDGES, [0.0, 1.0], *(basis.knots_of(each) for each in names if each in basis.numbers)]))
 
@@ -526,7 +526,7 @@ def times_of(model: Any, started: Callable[[], Any], plain: Any, others: Any, X:
     session, method = started(), METHODS[output]
     one = X[:1]
     with tempfile.TemporaryDirectory() as folder:
-        skdp.save_model(model, path := Path(folder) / "model.skops")
+        skdp.save_model(getattr(model, "best_estimator_", model), path := Path(folder) / "model.skops")
         loads = [partial(skdp.load_model, path), started]
         for name, those in (("plain", plain), ("others", others)):
             if those is not None:

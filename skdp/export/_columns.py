@@ -175,9 +175,9 @@ def places(facts: Category, rows: Rows, place: int) -> str:
     cells = [*rows.graph.categories.get(name, ()), *map(str, facts.buckets)]
     of_cells = facts.places(bucket_cells(np.fromiter(cells, dtype=object, count=len(cells)))).tolist()
     texts = [spelling(cell) for cell in cells]
-    keys = spelt({text: number for text, number in zip(texts, of_cells, strict=True) if text})
     empty = int(facts.places(np.array([np.nan]))[0])
-    return rows.graph.lookup(rows.text(place), {"": empty, " ": empty, **keys}, len(labels) - 1)
+    keys = spelt({"": empty, **{text: number for text, number in zip(texts, of_cells, strict=True) if text}})
+    return rows.graph.lookup(rows.text(place), keys, len(labels) - 1)
 
 
 def finite(graph: Graph, cells: str) -> str:

@@ -318,7 +318,9 @@ def test_what_has_no_plain_object_names_the_other_export(model, given, reason):
 LEARNED = pd.DataFrame(
     {**FRAME.drop(columns="code"), "day": RNG.integers(0, 1000, N) * 86400.0, "code": RNG.integers(1, 4, N).astype(str)}
 )
-LATER = pd.concat([LEARNED[:40], pd.DataFrame({**NEW, "day": [np.nan, np.inf, -np.inf, *range(7)]})], ignore_index=True)
+# Texts of blanks alone count as missing.
+BLANK = LEARNED[40:42].assign(work=[" ", "  "])
+LATER = pd.concat([LEARNED[:40], BLANK, pd.DataFrame({**NEW, "day": [np.nan, np.inf, -np.inf, *range(7)]})], ignore_index=True)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -354,7 +356,7 @@ def test_learned_text_needs_spellings_that_the_user_knows():
         model.to_onnx(categories=["clerk"])
     found = answers(model.to_onnx(categories={"work": ["clerk"]}).SerializeToString(), LATER[["age", "work"]])
     others = LATER[["age", "work"]].assign(
-        work=LATER["work"].where(LATER["work"].isin(["clerk", " clerk ", "", None]), "any other")
+        work=LATER["work"].where(LATER["work"].isin(["clerk", " clerk ", "", " ", "  ", None]), "any other")
     )
     np.testing.assert_allclose(found["features"], model.transform(others), rtol=0, atol=1e-12)
 
