@@ -18,7 +18,9 @@ from skdp.privacy.budget import DELTA_IN_WORDS
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS, PACKAGE = REPOSITORY / "docs", REPOSITORY / "skdp"
 QUESTIONS = (DOCS / "user_guide" / "questions_and_errors.md").read_text()
-NEW = [DOCS / "user_guide" / "questions_and_errors.md"]  # pages in the plain language that the next ones follow
+NEW = [
+    DOCS / f"{name}.md" for name in ("user_guide/questions_and_errors", "guarantees/data_protection_officer")
+]  # in the plain language that the next ones follow
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (100, 2))
 TABLE = pd.DataFrame({"age": RNG.integers(18, 90, 100), "smoker": RNG.choice(["no", "yes"], 100)})
@@ -190,7 +192,9 @@ def test_sentences_of_new_pages_are_short(page):
 
 DELTA = DELTA_IN_WORDS.format(units="records")
 OF_DELTA = ["README.md", "docs/index.md", "docs/privacy.md", "docs/guarantees/additive.md"]
-OF_DELTA += [f"docs/{name}.md" for name in ("user_guide/privacy_model", "getting_started/tutorial")]
+OF_DELTA += [
+    f"docs/{name}.md" for name in ("guarantees/data_protection_officer", "user_guide/privacy_model", "getting_started/tutorial")
+]
 
 
 def written_pages():
@@ -213,3 +217,12 @@ def test_learned_values_are_nowhere_called_public():
     """What is learned is learned from the records, with noise."""
     said = re.compile(r"(learned|learnt)[^.|:]{0,30} (?:is|are|counts? as) public|never read from the data", re.IGNORECASE)
     assert not [page for page in written_pages() if said.search(" ".join(page.read_text().split()))]
+
+
+def test_the_page_for_officers_states_what_an_attacker_can_conclude():
+    """From even odds, to exp(epsilon) to one."""
+    page = (DOCS / "guarantees" / "data_protection_officer.md").read_text()
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) % \|", page, re.MULTILINE)
+    assert len(rows) == 4
+    for epsilon, share in rows:
+        assert float(share) == pytest.approx(100 / (1 + np.exp(-float(epsilon))), rel=1e-2)
