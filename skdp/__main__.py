@@ -118,7 +118,7 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         help="keep records out of the fit and print their (not private) scores: a share such as 0.2, or column=value",
     )
     _add_drop(parser)
-    parser.add_argument("--ledger", type=Path, metavar="L", help="charge the fit to this ledger, created by the command ledger")
+    parser.add_argument("--ledger", metavar="L", help="charge the fit to this ledger, created by the command ledger")
     parser.add_argument(
         "--groups", metavar="COLUMN", help="for group_dro: the column of public groups; their sizes are published"
     )
@@ -156,7 +156,7 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     _add_drop(parser)
     _add_persons(parser)
     parser.add_argument("--disjoint", action="store_true", help="nobody in these records is in the training records")
-    parser.add_argument("--ledger", type=Path, metavar="L", help="charge the evaluation to this ledger")
+    parser.add_argument("--ledger", metavar="L", help="charge the evaluation to this ledger")
     parser.add_argument("--out", type=Path, help="write the scores: .json or .csv")
     parser.add_argument("--report", type=Path, metavar="R", help="write the privacy report: .html, .json or .txt")
     parser.add_argument("--trust", action="store_true", help="read a .joblib MODEL, although it can run arbitrary code")
@@ -181,7 +181,7 @@ def _add_describe(parser: argparse.ArgumentParser) -> None:
         "--clip", default="auto", help="auto (default), or bounds: means of columns with bounds are never clipped"
     )
     _add_persons(parser)
-    parser.add_argument("--ledger", type=Path, metavar="L", help="charge the description to this ledger")
+    parser.add_argument("--ledger", metavar="L", help="charge the description to this ledger")
     parser.add_argument("--out", type=Path, help="write a page with small pictures: .html")
     parser.add_argument("--report", type=Path, metavar="R", help="write the privacy report: .html, .json or .txt")
 
@@ -212,7 +212,7 @@ def _add_schema(parser: argparse.ArgumentParser) -> None:
     _add_drop(parser)
     _add_persons(parser)
     parser.add_argument("--schema", dest="known", type=Path, metavar="S", help="for --learn: JSON file of what is known already")
-    parser.add_argument("--ledger", type=Path, metavar="L", help="for --learn: charge this ledger")
+    parser.add_argument("--ledger", metavar="L", help="for --learn: charge this ledger")
     parser.add_argument("--report", type=Path, metavar="R", help="for --learn: write the privacy report: .html, .json or .txt")
 
 

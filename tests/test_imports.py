@@ -105,7 +105,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
         "_files",  # inside functions that return a data frame
     },
 }
-LAZY = ("random", "onnx", "pandas", "polars", "pyarrow", "skops", "matplotlib", "dask", "distributed")
+LAZY = ("random", "onnx", "pandas", "polars", "pyarrow", "skops", "matplotlib", "dask", "distributed", "psycopg")
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -156,6 +156,15 @@ def test_a_forbidden_import_is_seen(unit, source):
 @pytest.mark.slow
 def test_import_is_light():
     """Nothing heavy is imported before it is used, by the package or by all its public names."""
-    heavy = ("skdp.audit", "matplotlib", "dp_accounting", "sklearn.linear_model", "sklearn.datasets", "sklearn.compose", "skops")
+    heavy = (
+        "skdp.audit",
+        "matplotlib",
+        "dp_accounting",
+        "sklearn.linear_model",
+        "sklearn.datasets",
+        "sklearn.compose",
+        "skops",
+        "psycopg",
+    )
     code = f"import sys, skdp; first = 'numpy' in sys.modules; from skdp import *; print(first, *{set(heavy)} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"

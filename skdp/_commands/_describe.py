@@ -22,7 +22,7 @@ def describe(
     form: TextFormat,
     schema: Path | None,
     persons: str | None,
-    ledger: Path | None,
+    ledger: str | None,
     out: Path | None,
     report: Path | None,
     **parameters: Any,
@@ -39,7 +39,7 @@ def describe(
         What is known of the columns; those that it does not describe are learned.
     persons : str or None
         Column of the ids of persons, who are protected then.
-    ledger : Path or None
+    ledger : str or None
         Existing ledger that is charged.
     out, report : Path or None
         Where to write the page and the privacy report.
@@ -47,7 +47,7 @@ def describe(
         Parameters of `skdp.stats.describe`.
     """
     account = ledger_of(ledger)
-    check_outputs([(out, (".html",)), (report, REPORTS)], [table, schema, ledger])
+    check_outputs([(out, (".html",)), (report, REPORTS)], [table, schema, getattr(account, "path", None)])
     names = [name for name in (names_of(table) if table.is_dir() else column_names(table, form)) if name != persons]
     words = _words(table, names, content_of(schema))
     if table.is_dir():

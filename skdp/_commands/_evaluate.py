@@ -45,7 +45,7 @@ def evaluate(
     test: str | None,
     drop_missing_target: bool | None,
     persons: str | None,
-    ledger: Path | None,
+    ledger: str | None,
     out: Path | None,
     report: Path | None,
     trust: bool,
@@ -71,7 +71,7 @@ def evaluate(
         Whether records without target are left out.
     persons : str or None
         Column of the ids of persons, who are protected then.
-    ledger : Path or None
+    ledger : str or None
         Existing ledger that is charged.
     out, report : Path or None
         Where to write the scores and the privacy report.
@@ -83,7 +83,7 @@ def evaluate(
     if table.is_dir():
         raise ValueError(f"{table} is a folder; expected the test records in one file.")
     account = ledger_of(ledger)
-    check_outputs([(out, (".csv", ".json")), (report, REPORTS)], [model, table, ledger])
+    check_outputs([(out, (".csv", ".json")), (report, REPORTS)], [model, table, getattr(account, "path", None)])
     fitted = read_model(model, trust)
     if persons is None and protects_persons(fitted):
         raise ValueError(

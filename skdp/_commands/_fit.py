@@ -44,7 +44,7 @@ def fit(
     model: Path,
     report: Path | None,
     test: str | None,
-    ledger: Path | None,
+    ledger: str | None,
     *,
     form: TextFormat,
     target: str | None,
@@ -73,7 +73,7 @@ def fit(
         Where to write its privacy report.
     test : str or None
         Share of the records that are kept for a test, or ``column=value``, which selects them.
-    ledger : Path or None
+    ledger : str or None
         Existing ledger that the fit is charged to.
     form : TextFormat
         How a text is written.
@@ -105,7 +105,7 @@ def fit(
     check_persons(persons, test, groups=groups, target=facts.target)
     account = ledger_of(ledger)
     check_outputs([(model, MODELS)], overwrite=False)
-    check_outputs([(model, MODELS), (report, REPORTS)], [schema, table, ledger])
+    check_outputs([(model, MODELS), (report, REPORTS)], [schema, table, getattr(account, "path", None)])
     unit = {} if persons is None else {"privacy_unit": "person"}
     pipeline = unfitted(facts, estimator, read_settings(settings), **parameters, **unit)
     if table.is_dir():

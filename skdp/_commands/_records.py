@@ -1,6 +1,7 @@
 """Read a table with its target, and split it into records for the fit and records for a test."""
 
 import hashlib
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from skdp.preprocessing import Schema, SchemaColumns
 from skdp.preprocessing._categories import KnownCategories, category_names, spelling
 from skdp.preprocessing._columns import read_target
 from skdp.privacy import PrivacyLedger
+from skdp.privacy.ledger._book import store_at
 
 
 @dataclass(frozen=True)
@@ -162,17 +164,21 @@ def number_of_records(table: Path, form: TextFormat, persons: str | None = None)
     return count_records(table, form) if known is None else known
 
 
-def ledger_of(path: Path | None) -> PrivacyLedger | None:
-    """Return an existing ledger; None without a path."""
-    if path is not None and not path.exists():
-        raise ValueError(f"There is no ledger {path}; python -m skdp ledger {path} --epsilon 3 --delta 1e-6 creates one.")
-    return None if path is None else PrivacyLedger(path)
+def ledger_of(address: str | None) -> PrivacyLedger | None:
+    """Return an existing ledger; None without an address."""
+    if address is None:
+        return None
+    store = store_at(address)
+    if not store.exists():
+        create = f"python -m skdp ledger {shlex.quote(store.name)} --epsilon 3 --delta 1e-6"
+        raise ValueError(f"There is no ledger {store.name}; {create} creates one.")
+    return PrivacyLedger(address)
 
 
-def charged(account: PrivacyLedger, path: Path | None) -> str:
+def charged(account: PrivacyLedger, address: str | None) -> str:
     """Return the line that says what a ledger has left after a charge."""
     left = f"a full-data fit with epsilon up to {account.epsilon_left()!r} at delta {account.delta!r}"
-    return f"Charged: {path}, number of charges {len(account.entries)}; left: {left}"
+    return f"Charged: {store_at(address).name}, number of charges {len(account.entries)}; left: {left}"
 
 
 def read_in_words(table: Path, n_read: int, n_labelled: int, n_kept: int, purpose: str, persons: str | None = None) -> str:

@@ -75,7 +75,7 @@ def learn_schema(
     delta: float | None,
     adjacency: str | None,
     known: Path | None,
-    ledger: Path | None,
+    ledger: str | None,
     report: Path | None,
     drop_missing_target: bool | None,
     persons: str | None,
@@ -96,7 +96,7 @@ def learn_schema(
         Privacy parameters.
     known : Path or None
         What is known of some columns.
-    ledger : Path or None
+    ledger : str or None
         Existing ledger that is charged.
     report : Path or None
         Where to write the privacy report.
@@ -111,9 +111,9 @@ def learn_schema(
     raw = RawTable.of(table, form, content_of(known), target=target, classes=classes, task=task, apart=apart, needs_target=False)
     if raw is None:
         raise ValueError(f"{known} describes every column; expected one that leaves columns to learn.")
-    check_outputs([(out, (".json",))], [table, known, ledger], overwrite=False)
-    check_outputs([(report, REPORTS)], [table, known, ledger, out])
     account = ledger_of(ledger)
+    check_outputs([(out, (".json",))], [table, known, getattr(account, "path", None)], overwrite=False)
+    check_outputs([(report, REPORTS)], [table, known, getattr(account, "path", None), out])
     learns_target = raw.target is not None and not raw.labelled and raw.target_bounds is None
     words = raw.content["columns"]
     check_persons(persons, None, target=raw.target)

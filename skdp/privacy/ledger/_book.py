@@ -9,17 +9,23 @@ from typing import Any
 
 from skdp.privacy.errors import LedgerError
 from skdp.privacy.ledger._chain import VARIABLE, Chain
+from skdp.privacy.ledger._postgres import Study, is_url
 from skdp.privacy.ledger._sqlite import File, temporary_file
 from skdp.privacy.ledger._store import Content, Store, damaged
 
 FORMAT = "skdp-ledger-1"  # version of the format of facts and entries; those of another version are refused
+MOVED = "moved to "  # stands with the new address in place of the head of a ledger that moved
 
 _seen: dict[str, tuple[int, str]] = {}  # by identity of the ledger: number of entries and last hash that this process has seen
 _lock = threading.Lock()
 
 
-def store_at(address: str | Path | None, owner: object = None) -> Store:
-    """Return the store at an address; None takes a temporary file that is deleted together with its owner."""
+def store_at(address: str | Path | None, study: str | None = None, owner: object = None) -> Store:
+    """Return the store at an address: a study on a server, or a file; None takes a temporary file, deleted with its owner."""
+    if is_url(address):
+        return Study(str(address), study)
+    if study is not None:
+        raise ValueError(f"study={study!r}; expected a study only with the address of a server, not with a file.")
     return File(temporary_file(owner) if address is None else address)
 
 
@@ -37,6 +43,8 @@ class Book:
         Where the ledger is.
     chain : Chain
         Hashes of the entries.
+    moving_to : str or None, default=None
+        Address to which the ledger may have moved.
 
     Raises
     ------
@@ -44,8 +52,8 @@ class Book:
         If there is no ledger, or it is damaged, or has another key.
     """
 
-    def __init__(self, store: Store, chain: Chain) -> None:
-        self.store, self.chain = store, chain
+    def __init__(self, store: Store, chain: Chain, moving_to: str | None = None) -> None:
+        self.store, self.chain, self._moving_to = store, chain, moving_to
         with store.transaction(writing=False) as transaction:
             content = transaction.read()
         self.facts = self._facts(content)
@@ -69,6 +77,41 @@ class Book:
         fingerprint = chain.fingerprint(facts["identity"])
         text = _text({"format": FORMAT, **facts, **({"key": fingerprint} if fingerprint else {})})
         store.create(Content(text, chain.seal(chain.link("", text)), []))
+
+    @classmethod
+    def move(cls, source: Store, target: Store, chain: Chain) -> None:
+        """Write a ledger with its chain to another store, after which the first one refuses charges.
+
+        If this is interrupted, the ledger is at one place, or at none until the same move is repeated; never at two.
+
+        Parameters
+        ----------
+        source, target : Store
+            Where the ledger is, and a place that has none.
+        chain : Chain
+            Hashes of the entries.
+
+        Raises
+        ------
+        LedgerError
+            If there is a ledger at the new place, or none at the old one, or if it was charged in the meantime.
+        """
+        if target.exists():
+            raise LedgerError(f"There is a ledger {target.name!r} already; expected another place to move to.")
+        book = cls(source, chain, target.address)
+        with source.transaction(writing=False) as reading:
+            content = reading.read()
+        last = book._hashes(content)[-1]
+
+        def retire() -> None:
+            with source.transaction(writing=True) as writing:
+                if writing.read() != content:
+                    raise LedgerError(f"The ledger {source.name!r} was charged while it was moved; it did not move. Try again.")
+                writing.retire(MOVED + target.address)
+
+        target.create(content._replace(head=chain.seal(last)), retire)
+        if cls(target, chain).facts["identity"] != book.facts["identity"]:
+            raise LedgerError(f"Another ledger was made at {target.name!r} at the same time.")
 
     def entries(self) -> list[str]:
         """Check the chain and return all entries.
@@ -125,10 +168,18 @@ class Book:
             hashes.append(self.chain.link(hashes[-1], entry))
             if number != expected or not _same(chain, hashes[-1]):
                 raise damaged(self.store.address)
-        if not _same(content.head, self.chain.seal(hashes[-1])):
+        if not _same(content.head, self.chain.seal(hashes[-1])) and not self._moves(content.head):
             raise damaged(self.store.address)
         self._compare_with_seen(hashes)
         return hashes
+
+    def _moves(self, head: object) -> bool:
+        """Return whether a ledger is on its way to the address that is asked for; refuse one that has moved elsewhere."""
+        if not isinstance(head, str) or not head.startswith(MOVED):
+            return False
+        if head != f"{MOVED}{self._moving_to}":
+            raise LedgerError(f"The ledger {self.store.address!r} was {head}; use it there. Nothing was charged.")
+        return True
 
     def _compare_with_seen(self, hashes: list[str]) -> None:
         number, head = _seen.get(self.facts["identity"], (0, hashes[0]))

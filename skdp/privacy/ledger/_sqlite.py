@@ -35,7 +35,7 @@ class File:
     found_by_workers = True
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).resolve()
+        self.name, self.path = str(path), Path(path).resolve()
         self.address = str(self.path)
 
     def is_at(self, address: str) -> bool:

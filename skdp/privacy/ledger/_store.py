@@ -59,8 +59,13 @@ class Store(Protocol):
     temporary: bool  # whether nobody needs it after a power failure
 
     @property
+    def name(self) -> str:
+        """The address as the user wrote it, for messages; without secrets."""
+        ...
+
+    @property
     def address(self) -> str:
-        """Where the ledger is, for people and for other processes; without secrets."""
+        """Where the ledger is, for other processes too; without secrets."""
         ...
 
     @property

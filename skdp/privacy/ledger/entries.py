@@ -105,7 +105,10 @@ class LedgerEntry:
         if composition := spending["composition"]:
             sampled, selections = (tuple(map(tuple, composition[name])) for name in ("sampled", "selections"))
             spending["composition"] = Composition(composition["adjacency"], sampled, selections, composition["full"])
-        return cls(content["number"], content["time"], Spending(**spending), Charge(**content["charge"]), **rest)
+        charge = Charge(**content["charge"])
+        if not all(0 <= cost < math.inf for cost in (charge.epsilon, charge.delta, charge.mu, charge.slack)):
+            raise ValueError("A charge below 0 would give budget back.")
+        return cls(content["number"], content["time"], Spending(**spending), charge, **rest)
 
     def __str__(self) -> str:
         spending, charge = self.spending, self.charge

@@ -117,13 +117,14 @@ class PrivacyLedger:
         adjacency: str | None = None,
         unit: str | None = None,
         key: bytes | str | None = None,
+        study: str | None = None,
     ) -> None:
         facts, chain = _facts(epsilon, delta, adjacency, unit), Chain(key_bytes(key))
-        store = store_at(path, self)
+        store = store_at(path, study, self)
         if not store.exists():
             missing = " and ".join(name for name in ("epsilon", "delta") if facts[name] is None)
             if missing:
-                known = "A temporary ledger" if path is None else f"There is no ledger {str(path)!r} yet; a new one"
+                known = "A temporary ledger" if path is None else f"There is no ledger {store.name!r} yet; a new one"
                 raise ValueError(f"{known} needs a ceiling; expected {missing} too.")
             Book.create(store, {**facts, "identity": uuid.uuid4().hex, "created": now(), "temporary": path is None}, chain)
         self._book = Book(store, chain)
