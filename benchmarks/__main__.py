@@ -11,6 +11,7 @@ and memory, ``scale`` measures tables in partitions,
 ``components`` measures principal components,
 ``text`` compares naive Bayes with logistic regression on sparse rows, ``clusters`` private k-means with other libraries,
 ``text`` compares naive Bayes with logistic regression on sparse rows, ``statistics`` compares `skdp.stats` with diffprivlib,
+``ledgers`` measures charges a second in a file and on a server,
 ``search`` compares private searches with the untuned default and the best candidate, ``metrics`` measures the intervals of
 private evaluations,
 ``audit`` attacks the guarantee, and each of ``PAPERS`` repeats the experiment of a paper.
@@ -36,6 +37,7 @@ from benchmarks import (
     exports,
     floor,
     inference,
+    ledgers,
     margins,
     metrics,
     raw,
@@ -103,6 +105,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_components,
         add_statistics,
         add_search,
+        add_ledgers,
         add_metrics,
     )
     for add in (*additions, add_resources, add_scale, add_audit):
@@ -256,6 +259,22 @@ def add_clusters(commands: Any) -> None:
     command.add_argument("--repeats", type=positive, default=10, help="fits per cell; default: %(default)s")
     command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
     command.set_defaults(action=lambda given: clusters.compare(given.cases, given.frames, given.repeats, given.out))
+
+
+def add_ledgers(commands: Any) -> None:
+    """Command that measures charges to one ledger by many processes."""
+    command = commands.add_parser("ledgers", help="charges a second, and that no more are granted; writes ledgers.json and .md")
+    command.add_argument("places", nargs="+", help="a folder for files, or postgresql://USER@HOST/DATABASE; they take turns")
+    command.add_argument("--processes", type=positive, default=8, help="default: %(default)s")
+    command.add_argument("--threads", type=positive, default=2, help="of each process; default: %(default)s")
+    command.add_argument("--charges", type=positive, default=20, help="of each thread; default: %(default)s")
+    command.add_argument("--repeats", type=positive, default=3, help="default: %(default)s")
+    command.add_argument("--out", type=Path, default=Path("ledgers"), help="default: %(default)s")
+    command.set_defaults(
+        action=lambda given: ledgers.measure(
+            given.places, given.processes, given.threads, given.charges, given.repeats, given.out
+        )
+    )
 
 
 def add_search(commands: Any) -> None:

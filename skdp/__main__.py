@@ -100,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_schema(
         commands.add_parser("schema", help="write a schema of a table: a template to fill in, or what --learn learns privately")
     )
-    _add_ledger(commands.add_parser("ledger", help="show or create the ledger of a data set"))
+    _add_ledger(commands.add_parser("ledger", help="show, create or move the ledger of a data set"))
     _add_demo(commands.add_parser("demo", help="compare private and non-private accuracy on scikit-learn's breast cancer table"))
     for command in commands.choices.values():
         command.add_argument("--debug", action="store_true", help="show the traceback of an error, which may quote records")
@@ -240,12 +240,19 @@ def _add_target(parser: Any) -> None:
 
 
 def _add_ledger(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("path", type=Path, metavar="LEDGER", help="SQLite file; --epsilon and --delta create it")
+    parser.add_argument(
+        "places",
+        nargs="+",
+        metavar="LEDGER",
+        help="SQLite file, or postgresql://USER@HOST/DATABASE?study=NAME; --epsilon and --delta create it. "
+        "move LEDGER NEW moves a ledger with its charges",
+    )
     parser.add_argument("--epsilon", type=float, help="ceiling of epsilon for all fits on the data set together")
     parser.add_argument("--delta", type=float, help="ceiling of delta")
     parser.add_argument("--adjacency", help="replace_one or zero_out (default: that of the first fit)")
     parser.add_argument("--unit", help="person refuses what protects single records; record (default: that of the first fit)")
     parser.add_argument("--out", type=Path, help="write the ledger as .json, or its timeline as .png")
+    parser.add_argument("--html", type=Path, metavar="PAGE", help="write a page: who spent what, and what is left")
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:

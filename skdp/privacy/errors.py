@@ -48,7 +48,7 @@ class DivergedError(PrivacyAccountingError):
 
 
 class LedgerError(PrivacyAccountingError):
-    """Raised if the file of a ledger is damaged, missing or not the one that an estimator is bound to; nothing is charged."""
+    """Raised if a ledger is damaged, missing, out of reach or not the one that an estimator is bound to; nothing is released."""
 
 
 class BudgetExceededError(PrivacyAccountingError):

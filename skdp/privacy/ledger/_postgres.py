@@ -40,7 +40,7 @@ READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_
 # Each statement after `hold` must see what the last writer committed: READ COMMITTED. A user may have turned synchronous commits
 # off. A writer that vanished is given up by the server before those that wait for it give up.
 WRITING = (
-    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = {patience}; "
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on; "
     "SET LOCAL statement_timeout = {patience}; SET LOCAL idle_in_transaction_session_timeout = {idle}"
 )
 CREATING = 5_390_714_052_663  # any number: two processes that create the schema wait for each other
@@ -48,6 +48,7 @@ NOW = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.
 
 REASONS = {
     "25006": "the server is a read-only replica, or is set to read only; expected the primary server",
+    "57014": "another writer did not end in time, or the server is too slow",
     "42501": "the role may not do that; expected skdp_charge for charges, skdp_read for reading, the owner for new studies",
 }
 

@@ -112,7 +112,8 @@ def carried() -> tuple[tuple[str, str], ...]:
         raise PrivacyAccountingError(
             "An estimator or scorer cannot be pickled or deep-copied while charges go to an account that other processes cannot "
             "reach: diffprivlib's BudgetAccountant, which exists in one process only, or a PrivacyLedger whose key is not in "
-            f"the environment variable {VARIABLE}. Use n_jobs=None, a ledger without a key, or its key in that variable."
+            f"the environment variable {VARIABLE}, or whose password is in its address only. Use n_jobs=None, or put the key "
+            "into that variable, and the password into PGPASSWORD or .pgpass."
         )
     return tuple(token for token in tokens if token is not None)
 

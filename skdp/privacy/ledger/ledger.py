@@ -3,7 +3,7 @@
 import json
 import math
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
 from numbers import Real
 from pathlib import Path
@@ -15,7 +15,7 @@ from skdp.privacy.ledger import active
 from skdp.privacy.ledger import composition as composed
 from skdp.privacy.ledger._book import Book, store_at
 from skdp.privacy.ledger._chain import Chain, key_bytes
-from skdp.privacy.ledger._html import as_html
+from skdp.privacy.ledger._html import as_html, as_page
 from skdp.privacy.ledger._sqlite import now
 from skdp.privacy.ledger._store import damaged
 from skdp.privacy.ledger.entries import LedgerEntry, LedgerSummary, Spending, refusal
@@ -24,7 +24,7 @@ from skdp.privacy.ledger.privacy_filter import Charge, Filter
 
 
 class PrivacyLedger:
-    r"""Keep the budget of a data set in a file: an upper limit (ceiling) on what all fits on it may spend together.
+    r"""Keep the budget of a data set in a file or on a server: a limit (ceiling) on what all fits on it may spend together.
 
     Inside ``with ledger:`` every fit of the process is charged, including those of clones and threads. Estimators that are
     pickled inside (for joblib's workers) are charged wherever they are fitted. A charge is written before the first release and
@@ -33,27 +33,34 @@ class PrivacyLedger:
     Parameters
     ----------
     path : str, Path or None, default=None
-        SQLite file, created if it does not exist. None uses a temporary file that is deleted together with this object.
+        SQLite file, or address of a PostgreSQL database, such as ``"postgresql://ann@host/db"``, which several machines can
+        charge at the same time; created if it does not exist. None uses a temporary file that is deleted together with this
+        object.
     epsilon : float or None, default=None
-        Ceiling of epsilon, positive and finite. None for a file that exists.
+        Ceiling of epsilon, positive and finite. None for a ledger that exists.
     delta : float or None, default=None
-        Ceiling of delta, in (0, 1). None for a file that exists.
+        Ceiling of delta, in (0, 1). None for a ledger that exists.
     adjacency : {"replace_one", "zero_out"} or None, default=None
         Which tables are neighbours; all fits of a ledger share it. None uses the adjacency of the first fit.
     unit : {"record", "person"} or None, default=None
         What neighbours differ in. A ledger of persons refuses fits that protect records. A ledger of records takes fits that
         protect persons at their price, because each of them protects records, too. None uses the unit of the first fit.
     key : bytes, str or None, default=None
-        Secret of at least 16 bytes that authenticates the file; ``secrets.token_hex()`` makes one. It is never stored. None uses
+        Secret of at least 16 bytes that authenticates the ledger; ``secrets.token_hex()`` makes one. It is never stored. None uses
         the environment variable ``SKDP_LEDGER_KEY`` if it is set. A ledger that was made with a key opens only with that key. A
         ledger that was made without a key opens only without a key.
+    study : str or None, default=None
+        Name of the ledger in the database, which may have several. None takes it from the address: ``...?study=cohort-7``. None
+        for a file.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is out of its range, or differs from what the file says.
+        If a parameter is out of its range, or differs from what the ledger says.
+    ImportError
+        If psycopg is missing, which a ledger on a server needs.
     LedgerError
-        If the file is damaged, not a ledger, made with another key, in SQLite's WAL mode, hard-linked, or lacks charges that this
+        If the server cannot be reached, or does not permit it; or if the ledger is damaged, not a ledger, made with another key, in SQLite's WAL mode, hard-linked, or lacks charges that this
         process has seen.
 
     See Also
@@ -79,13 +86,19 @@ class PrivacyLedger:
     Workers take the key from the environment, never from a pickle: if it is missing there, fits with ``n_jobs`` are refused
     before any charge.
 
+    **The server.** A charge is one transaction that holds the row of the study from the first reading to the commit, so that no
+    two charges pass together. If the connection is lost while a charge is committed, the server is asked whether the charge was
+    made before anything is released. The rights of people, and what the server refuses, are in the page *One budget for a team*
+    of the guide. A password comes from ``PGPASSWORD`` or ``.pgpass``, or from the address, from which it never goes anywhere
+    else: workers do not find it there.
+
     A fit on a part of the data set is charged like a fit on all of it. The part must contain each record at most once, and the
     choice of its records must not depend on their values. Give searches ``cv=KFold(...)``: their default for classifiers splits
     by label, and one changed label can move many records. Give ``BaggingClassifier`` ``bootstrap=False``. The set of labels of
     each part is public, as that of a table is, unless the estimator has ``classes=[...]``. Groups of records are public too:
     neighbours keep them.
 
-    A pickle that is made inside the block contains the path of the file, so that a worker process finds it; save models after the
+    A pickle that is made inside the block contains the address of the ledger, so that a worker process finds it; save models after the
     block. While fits run, let only SQLite open the file: on POSIX systems a process that opens and closes it by other means drops
     its own locks.
 
@@ -162,12 +175,12 @@ class PrivacyLedger:
 
     @property
     def address(self) -> str:
-        """Where the ledger is: the path of its file; without secrets."""
+        """Where the ledger is: the path of its file, or its address on a server without the password."""
         return self._book.store.address
 
     @property
     def path(self) -> Path | None:
-        """File of the ledger."""
+        """File of the ledger; None for one on a server."""
         return self._book.store.path
 
     @property
@@ -233,10 +246,9 @@ class PrivacyLedger:
 
     def _repr_html_(self) -> str:
         try:
-            entries = self.entries
+            return self._as(as_html)
         except LedgerError as error:
             return f"<p>{escape(str(error))}</p>"
-        return as_html(self.address, self._neighbours(entries), self._filter(entries), entries)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).bound, ((self.address, self.identity),)
@@ -257,7 +269,7 @@ class PrivacyLedger:
         self._admitted(spending, self.entries)
 
     def charge(self, spending: Spending) -> None:
-        """Write a charge to disk; fits inside ``with ledger:`` do this automatically.
+        """Write a charge where it lasts; fits inside ``with ledger:`` do this automatically.
 
         Parameters
         ----------
@@ -392,6 +404,20 @@ class PrivacyLedger:
             The document.
         """
         return json.dumps(self.summary().to_dict(), indent=indent, allow_nan=False)
+
+    def to_html(self) -> str:
+        """Return a page for a data protection officer: what was spent on what by whom, and what is left.
+
+        Returns
+        -------
+        str
+            A complete HTML page without scripts.
+        """
+        return self._as(as_page)
+
+    def _as(self, render: Callable[..., str]) -> str:
+        entries = self.entries
+        return render(self.address, self._neighbours(entries), self._filter(entries), entries)
 
     def _read(self, entries: list[str]) -> tuple[LedgerEntry, ...]:
         try:

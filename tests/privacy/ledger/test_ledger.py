@@ -4,9 +4,10 @@ import copy
 import json
 import math
 import pickle
+import re
 import sqlite3
 import threading
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from stores import held, remove, rewrite
 
 from skdp import BudgetExceededError, DPLogisticRegression, LedgerError, NotPrivateWarning, PrivacyLedger
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
@@ -37,8 +39,8 @@ SAMPLED = clone(GD).set_params(solver=SGD(n_steps=20, batch_size=20))
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    return PrivacyLedger(tmp_path / "study.sqlite", epsilon=3, delta=DELTA)
+def ledger(address):
+    return PrivacyLedger(address, epsilon=3, delta=DELTA)
 
 
 @pytest.fixture(autouse=True)
@@ -103,10 +105,10 @@ def test_a_pickle_made_inside_stays_bound(ledger):
         bound.fit(X, y)  # active and bound: once
     assert len(ledger.entries) == 2
     assert "_ledgers" not in vars(clone(GD))
-    ledger.path.unlink()
+    remove(ledger)
     with pytest.raises(LedgerError, match="is gone; nothing can be charged"):
         bound.fit(X, y)
-    PrivacyLedger(ledger.path, epsilon=3, delta=DELTA)
+    PrivacyLedger(ledger.address, epsilon=3, delta=DELTA)
     with pytest.raises(LedgerError, match="Another ledger"):
         bound.fit(X, y)
 
@@ -253,15 +255,15 @@ def test_a_model_that_is_pickled_after_the_block_names_no_ledger(way, ledger):
     with ledger:
         model = WAYS[way](clone(GD))
     (model,) = model if way == "loky" else (model,)
-    for word in (ledger.token[1], ledger.path.name):
+    for word in (ledger.token[1], ledger.address.rpartition("/")[2]):
         assert word.encode() not in pickle.dumps(model)
 
 
 def test_a_ledger_that_is_replaced_while_in_use_is_noticed(ledger):
     with ledger:
         GD.fit(X, y)
-        ledger.path.unlink()
-        other = PrivacyLedger(ledger.path, epsilon=3, delta=DELTA)
+        remove(ledger)
+        other = PrivacyLedger(ledger.address, epsilon=3, delta=DELTA)
         with pytest.raises(LedgerError, match="was replaced by another one"):
             GD.fit(X, y)
     assert other.entries == ()
@@ -293,7 +295,7 @@ def test_entries_say_what_was_done_and_survive_the_session(ledger):
     with ledger:
         GD.fit(X, y)
         SAMPLED.fit(X, y)
-    again = PrivacyLedger(ledger.path)
+    again = PrivacyLedger(ledger.address)
     assert (again.epsilon, again.delta, again.adjacency) == (3.0, DELTA, "replace_one")
     first, second = again.entries
     assert first.spending.estimator == "DPLogisticRegression"
@@ -364,42 +366,64 @@ def test_parameters_are_checked(parameters, error, tmp_path):
 def test_a_file_keeps_its_ceiling(ledger):
     for other in (dict(epsilon=4), dict(delta=1e-5), dict(adjacency="zero_out")):
         with pytest.raises(ValueError, match="was made with"):
-            PrivacyLedger(ledger.path, **other)
-    assert PrivacyLedger(ledger.path, epsilon=3.0, delta=DELTA).token == ledger.token
+            PrivacyLedger(ledger.address, **other)
+    assert PrivacyLedger(ledger.address, epsilon=3.0, delta=DELTA).token == ledger.token
 
 
-def damage(path, statement):
-    with sqlite3.connect(path) as connection:
-        connection.execute(statement)
-    connection.close()
+def in_first_entry(rows, facts):
+    number, content, chain = rows[0]
+    rows[0] = (number, content.replace('"mu": 0.', '"mu": 0.0'), chain)
 
 
 DAMAGES = {
-    "entry lost": "DELETE FROM entries WHERE number = 2",
-    "first entry lost": "DELETE FROM entries WHERE number = 1",
-    "entry changed": """UPDATE entries SET content = replace(content, '"mu": 0.', '"mu": 0.0') WHERE number = 1""",
-    "ceiling changed": """UPDATE facts SET value = replace(value, '"epsilon": 3', '"epsilon": 9')""",
-    "all lost": "DELETE FROM entries",
-    "facts broken": "UPDATE facts SET value = substr(value, 2)",
-    "no head": "DELETE FROM facts WHERE name = 'head'",
-    "no table": "DROP TABLE entries",
+    "entry lost": lambda rows, facts: rows.pop(1),
+    "first entry lost": lambda rows, facts: rows.pop(0),
+    "entries swapped": lambda rows, facts: rows.__setitem__(slice(2), [(1, *rows[1][1:]), (2, *rows[0][1:])]),
+    "number skipped": lambda rows, facts: rows.__setitem__(1, (3, *rows[1][1:])),
+    "entry changed": in_first_entry,
+    "ceiling changed": lambda rows, facts: facts.update(facts=facts["facts"].replace('"epsilon": 3', '"epsilon": 9')),
+    "all lost": lambda rows, facts: rows.clear(),
+    "facts broken": lambda rows, facts: facts.update(facts=facts["facts"][1:]),
+    "no head": lambda rows, facts: facts.pop("head"),
 }
 
 
-@pytest.mark.parametrize("statement", DAMAGES.values(), ids=DAMAGES)
-def test_a_changed_file_is_noticed(statement, ledger):
+@pytest.mark.parametrize("change", DAMAGES.values(), ids=DAMAGES)
+def test_a_change_of_what_is_stored_is_noticed(change, ledger):
     with ledger:
         GD.fit(X, y)
         GD.fit(X, y)
-    damage(ledger.path, statement)
+    rewrite(ledger, change)
     with pytest.raises(LedgerError, match="damaged or half-written"):
-        PrivacyLedger(ledger.path).summary()
+        PrivacyLedger(ledger.address).summary()
     with ledger, pytest.raises(LedgerError, match="damaged or half-written"):
         GD.fit(X, y)
 
 
+def test_a_file_without_a_table_is_damaged(on_file):
+    ledger = PrivacyLedger(on_file, epsilon=3, delta=DELTA)
+    with closing(sqlite3.connect(on_file)) as connection:
+        connection.execute("DROP TABLE entries")
+    with ledger, pytest.raises(LedgerError, match="damaged or half-written"):
+        GD.fit(X, y)
+
+
+@pytest.mark.parametrize("cost", ("epsilon", "delta", "mu", "slack"))
+@pytest.mark.parametrize("value", (-1.0, math.nan, math.inf))
+def test_an_entry_that_gives_budget_back_is_a_damage(cost, value, on_file):
+    """Also if its hash is right: without a key, everybody can compute it."""
+    ledger = PrivacyLedger(on_file, epsilon=3, delta=DELTA, adjacency="replace_one")
+    ledger.add(0.1, note="one")
+    content = ledger.entries[0].to_json()
+    content = re.sub(rf'("charge": .*"{cost}": )[^,}}]*', rf"\g<1>{json.dumps(value)}", content)
+    ledger._book.append(lambda *_: content)
+    with pytest.raises(LedgerError, match="damaged or half-written"):
+        ledger.summary()
+
+
 @pytest.mark.parametrize("kept", (0, 1, 500, 4096, 5000, 9000, -1))
-def test_a_half_written_file_is_noticed(kept, ledger):
+def test_a_half_written_file_is_noticed(kept, on_file):
+    ledger = PrivacyLedger(on_file, epsilon=3, delta=DELTA)
     with ledger:
         for _ in range(8):
             GD.fit(X, y)
@@ -412,13 +436,12 @@ def test_a_half_written_file_is_noticed(kept, ledger):
         GD.fit(X, y)
 
 
-def test_a_file_that_cannot_be_written_stops_the_fit(ledger, monkeypatch):
-    monkeypatch.setattr("skdp.privacy.ledger._store.PATIENCE", 0.05)
-    with sqlite3.connect(ledger.path) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with ledger, pytest.raises(LedgerError, match=r"cannot be used: database is locked\. Nothing was charged"):
-            GD.fit(X, y)
-    other.close()
+def test_a_writer_that_does_not_end_stops_the_fit(ledger, monkeypatch):
+    monkeypatch.setattr("skdp.privacy.ledger._store.PATIENCE", 0.05 if ledger.path else 1.0)
+    reason = "database is locked" if ledger.path else "another writer did not end in time, .*"
+    with held(ledger), ledger, pytest.raises(LedgerError, match=rf"cannot be used: {reason}\. Nothing was charged"):
+        GD.fit(X, y)
+    assert ledger.entries == ()
 
 
 def test_a_temporary_ledger_leaves_no_file():

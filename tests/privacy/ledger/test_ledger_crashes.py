@@ -24,7 +24,7 @@ context = multiprocessing.get_context(METHOD)
 context.set_forkserver_preload(["skdp", "pytest"])
 
 
-def fit_forever(path, releases, ready):
+def fit_forever(address, releases, ready):
     """Writes one byte to a file for every fit that makes its first release."""
     out = os.open(releases, os.O_WRONLY | os.O_APPEND)
     ask = Oracle.ask
@@ -35,7 +35,7 @@ def fit_forever(path, releases, ready):
         return ask(self, query)
 
     Oracle.ask = witnessed
-    with PrivacyLedger(path):
+    with PrivacyLedger(address):
         ready.release()
         while True:
             DPLogisticRegression(0.1, delta=DELTA, solver=GradientDescent(n_steps=20)).fit(X, y)
@@ -43,15 +43,15 @@ def fit_forever(path, releases, ready):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
 @pytest.mark.parametrize("n_kills", (10, *slow(50)))
-def test_kill_at_random_moments_never_gives_anything_back(n_kills, tmp_path):
+def test_kill_at_random_moments_never_gives_anything_back(n_kills, address, tmp_path):
     """Kills during runs of fits: all releases are charged, and a charge beyond the ceiling is still refused."""
-    path, releases, ready = tmp_path / "study.sqlite", tmp_path / "releases", context.Semaphore(0)
-    PrivacyLedger(path, epsilon=20, delta=DELTA)
+    releases, ready = tmp_path / "releases", context.Semaphore(0)
+    PrivacyLedger(address, epsilon=20, delta=DELTA)
     releases.touch()
     moments = random.Random(0)
     for kills in range(5, n_kills + 1, 5):
         before = releases.stat().st_size
-        processes = [context.Process(target=fit_forever, args=(str(path), str(releases), ready)) for _ in range(5)]
+        processes = [context.Process(target=fit_forever, args=(address, str(releases), ready)) for _ in range(5)]
         for process in processes:
             process.start()
         for _ in processes:
@@ -66,16 +66,16 @@ def test_kill_at_random_moments_never_gives_anything_back(n_kills, tmp_path):
             process.join()
             assert process.exitcode == -signal.SIGKILL
         released = releases.stat().st_size
-        assert released <= len(PrivacyLedger(path).entries) <= released + kills  # one may die between charge and release
+        assert released <= len(PrivacyLedger(address).entries) <= released + kills  # one may die between charge and release
     assert released >= n_kills
-    ledger = PrivacyLedger(path)
+    ledger = PrivacyLedger(address)
     with pytest.raises(BudgetExceededError) as caught, ledger, pytest.warns(WeakPrivacyWarning):
         DPLogisticRegression(20.0, delta=DELTA).fit(X, y)
     assert 0 < caught.value.epsilon_left < 20
 
 
-def race(path, barrier, results):
-    ledger = PrivacyLedger(path, epsilon=1.2, delta=DELTA)
+def race(address, barrier, results):
+    ledger = PrivacyLedger(address, epsilon=1.2, delta=DELTA)
     model = DPLogisticRegression(1.0, delta=DELTA, solver=GradientDescent(n_steps=2))
     barrier.wait()
     try:
@@ -86,18 +86,19 @@ def race(path, barrier, results):
         results.put("refused")
 
 
-def test_of_four_processes_racing_for_the_last_epsilon_one_gets_it(tmp_path):
+def test_of_four_processes_racing_for_the_last_epsilon_one_gets_it(address, tmp_path):
     """They also race to create the file."""
-    path, barrier, results = tmp_path / "study.sqlite", context.Barrier(4), context.Queue()
-    processes = [context.Process(target=race, args=(str(path), barrier, results)) for _ in range(4)]
+    barrier, results = context.Barrier(4), context.Queue()
+    processes = [context.Process(target=race, args=(address, barrier, results)) for _ in range(4)]
     for process in processes:
         process.start()
     outcomes = sorted(results.get(timeout=120) for _ in processes)
     for process in processes:
         process.join()
     assert outcomes == ["fitted", "refused", "refused", "refused"]
-    assert len(PrivacyLedger(path).entries) == 1
-    assert [file.name for file in tmp_path.iterdir()] == ["study.sqlite"]
+    ledger = PrivacyLedger(address)
+    assert len(ledger.entries) == 1
+    assert list(tmp_path.iterdir()) == ([ledger.path] if ledger.path else [])
 
 
 @pytest.mark.slow

@@ -17,7 +17,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         self.tags.add(tag)
-        self.open.append(tag)
+        if tag != "meta":  # which has no end
+            self.open.append(tag)
         if tag == "tr":
             self.rows.append([])
         elif tag in ("td", "th"):
@@ -44,10 +45,26 @@ def test_a_notebook_shows_ceiling_spent_left_and_entries(tmp_path):
     assert "epsilon 3, delta 1e-06; neighbours: zero_out" in page.text
     assert "epsilon 0.75 at this delta by 2 charges" in page.text
     assert f"{ledger.epsilon_left():.4g}" in dict(row for row in page.rows if len(row) == 2)["Left"]
-    assert [row[2:5] for row in page.rows if row[0] in ("1", "2")] == [
+    assert [row[3:6] for row in page.rows if row[0] in ("1", "2")] == [
         ["histogram of ages", "0.5", "0"],
         ["histogram of towns", "0.25", "1e-08"],
     ]
+
+
+def test_a_page_says_who_spent_what(tmp_path, monkeypatch):
+    ledger = PrivacyLedger(tmp_path / "study.sqlite", epsilon=3, delta=1e-6, adjacency="zero_out")
+    for user, epsilon in (("ann", 0.5), ("bob", 0.25), ("ann", 0.125), ("<b>", 0.1)):
+        monkeypatch.setattr("getpass.getuser", lambda user=user: user)
+        ledger.add(epsilon, note=f"table of {user}")
+    page = Page(ledger.to_html())
+    assert page.rows[page.rows.index(["By", "Charges", "Epsilon of these alone"]) + 1 :][:3] == [
+        ["ann", "2", "0.625"],
+        ["bob", "1", "0.25"],
+        ["<b>", "1", "0.1"],
+    ]
+    assert ["2", "table of bob", "record", "stated by hand"] in page.rows
+    assert "epsilon 0.975 at this delta by 4 charges" in page.text and f"epsilon up to {ledger.epsilon_left():.4g}" in page.text
+    assert "script" not in page.tags
 
 
 def test_nothing_in_it_is_markup(tmp_path):

@@ -13,10 +13,10 @@ import pytest
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
+from stores import rewrite, stored
 
 from skdp import DPLogisticRegression, LedgerError, PrivacyLedger
 from skdp.privacy.errors import PrivacyAccountingError
-from skdp.privacy.ledger import _book
 from skdp.solvers import GradientDescent
 
 DELTA = 1e-6
@@ -31,23 +31,11 @@ def no_key_in_the_environment(monkeypatch):
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    ledger = PrivacyLedger(tmp_path / "study.sqlite", epsilon=3, delta=DELTA, adjacency="replace_one", key=KEY)
+def ledger(address):
+    ledger = PrivacyLedger(address, epsilon=3, delta=DELTA, adjacency="replace_one", key=KEY)
     ledger.add(0.1, note="one")
     ledger.add(0.1, note="two")
     return ledger
-
-
-def rewrite(path, change):
-    """Let an attacker without a key work on the rows (number, content, chain) and the facts."""
-    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        rows = connection.execute("SELECT * FROM entries ORDER BY number").fetchall()
-        facts = dict(connection.execute("SELECT name, value FROM facts"))
-        change(rows, facts)
-        connection.execute("DELETE FROM entries")
-        connection.executemany("INSERT INTO entries VALUES (?, ?, ?)", rows)
-        connection.executemany("UPDATE facts SET value = ? WHERE name = ?", [(value, name) for name, value in facts.items()])
-    _book._seen.clear()  # as in a process that has not seen the file
 
 
 def hashed_again(rows, facts, key=None):
@@ -83,32 +71,33 @@ ATTACKS = (last_deleted, last_deleted_and_hashed, hashed_with_a_guess)
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_with_a_key_a_deleted_entry_is_noticed(attack, ledger):
-    rewrite(ledger.path, attack)
+    rewrite(ledger, attack)
     with pytest.raises(LedgerError, match="damaged or half-written"):
-        PrivacyLedger(ledger.path, key=KEY)
+        PrivacyLedger(ledger.address, key=KEY)
     with ledger, pytest.raises(LedgerError, match="damaged or half-written"):
         clone(GD).fit(X, y)
 
 
 @pytest.mark.parametrize("attack", ATTACKS[:2])
-def test_without_a_key_it_is_not(attack, tmp_path):
+def test_without_a_key_it_is_not(attack, address):
     """As documented: hashes that everybody can compute detect accidents, not manipulation."""
-    ledger = PrivacyLedger(tmp_path / "open.sqlite", epsilon=3, delta=DELTA, adjacency="replace_one")
+    ledger = PrivacyLedger(address, epsilon=3, delta=DELTA, adjacency="replace_one")
     ledger.add(0.1, note="one")
     ledger.add(0.1, note="two")
-    rewrite(ledger.path, attack)
-    assert len(PrivacyLedger(ledger.path).entries) == 1
+    rewrite(ledger, attack)
+    assert len(PrivacyLedger(ledger.address).entries) == 1
 
 
-def test_a_trigger_that_undoes_charges_is_refused(ledger):
+def test_a_trigger_that_undoes_charges_is_refused(on_file):
     """It needs no key: after each charge it puts back the last state that the holders of the key wrote."""
+    ledger = PrivacyLedger(on_file, epsilon=3, delta=DELTA, adjacency="replace_one", key=KEY)
     with contextlib.closing(sqlite3.connect(ledger.path)) as connection, connection:
         connection.execute(
             """CREATE TRIGGER undo AFTER UPDATE ON facts BEGIN
             DELETE FROM entries WHERE number = (SELECT max(number) FROM entries);
             UPDATE facts SET value = OLD.value WHERE name = OLD.name; END"""
         )
-    for account in (lambda: ledger, lambda: PrivacyLedger(ledger.path, key=KEY)):
+    for account in (lambda: ledger, lambda: PrivacyLedger(ledger.address, key=KEY)):
         with pytest.raises(LedgerError, match=r"damaged or half-written .*Nothing was charged"):
             account().add(0.1, note="three")
 
@@ -120,28 +109,28 @@ def test_a_key_that_is_taken_out_of_the_file_is_missed(ledger):
         facts["facts"] = content[:start] + content[content.index('", ', start) + 3 :]
         hashed_again(rows, facts)
 
-    rewrite(ledger.path, without)
-    assert len(PrivacyLedger(ledger.path).entries) == 2  # an honest file without a key, now
+    rewrite(ledger, without)
+    assert len(PrivacyLedger(ledger.address).entries) == 2  # an honest file without a key, now
     with pytest.raises(LedgerError, match="has no key, but one is given"):
-        PrivacyLedger(ledger.path, key=KEY)
+        PrivacyLedger(ledger.address, key=KEY)
 
 
 def test_the_right_key_opens(ledger, monkeypatch):
     for key in (KEY, KEY.encode()):
-        again = PrivacyLedger(ledger.path, key=key)
+        again = PrivacyLedger(ledger.address, key=key)
         with again:
             clone(GD).fit(X, y)
     monkeypatch.setenv("SKDP_LEDGER_KEY", KEY)
-    assert len(PrivacyLedger(ledger.path).entries) == 4
+    assert len(PrivacyLedger(ledger.address).entries) == 4
     with PrivacyLedger(epsilon=1, delta=DELTA) as other:
         clone(GD).fit(X, y)
     monkeypatch.delenv("SKDP_LEDGER_KEY")
     with pytest.raises(LedgerError, match="was made with a key"):
-        PrivacyLedger(other.path)
+        PrivacyLedger(other.address)
 
 
 def test_two_objects_on_one_file_pay_once(ledger):
-    with ledger, PrivacyLedger(ledger.path, key=KEY):
+    with ledger, PrivacyLedger(ledger.address, key=KEY):
         clone(GD).fit(X, y)
     assert len(ledger.entries) == 3
 
@@ -155,7 +144,7 @@ def test_two_objects_on_one_file_pay_once(ledger):
 )
 def test_another_key_or_none_is_refused(key, message, ledger):
     with pytest.raises(LedgerError, match=message):
-        PrivacyLedger(ledger.path, key=key)
+        PrivacyLedger(ledger.address, key=key)
     assert len(ledger.entries) == 2
 
 
@@ -173,7 +162,7 @@ def test_the_key_is_nowhere(ledger, monkeypatch):
     monkeypatch.setenv("SKDP_LEDGER_KEY", KEY)
     with ledger:
         model = clone(GD).fit(X, y)
-        left = [pickle.dumps(model), pickle.dumps(GD), pickle.dumps(ledger), ledger.path.read_bytes()]
+        left = [pickle.dumps(model), pickle.dumps(GD), pickle.dumps(ledger), stored(ledger)]
     left += [text.encode() for text in (repr(ledger), ledger.to_json(), ledger._repr_html_(), repr(vars(ledger)))]
     left.append(repr(vars(model)).encode())
     assert not any(KEY.encode() in content for content in left)
@@ -230,8 +219,8 @@ def test_a_worker_that_lost_the_key_charges_nothing(ledger, monkeypatch):
 def test_the_command_line_takes_the_key_from_the_environment(ledger, monkeypatch, capsys):
     from skdp.__main__ import main
 
-    assert main(["ledger", str(ledger.path)]) == 2
+    assert main(["ledger", ledger.address]) == 2
     assert "was made with a key" in capsys.readouterr().err
     monkeypatch.setenv("SKDP_LEDGER_KEY", KEY)
-    assert main(["ledger", str(ledger.path)]) == 0
+    assert main(["ledger", ledger.address]) == 0
     assert "2 charges" in capsys.readouterr().out

@@ -1,0 +1,553 @@
+"""Tests ledgers on a PostgreSQL server: who may do what, passwords, and what is charged when a connection is lost."""
+
+import contextlib
+import hashlib
+import itertools
+import json
+import multiprocessing
+import pickle
+import random
+import re
+import socket
+import threading
+import time
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pytest
+from servers import PASSWORD
+from sklearn.base import clone
+
+from benchmarks.ledgers import race
+from skdp import DPLogisticRegression, LedgerError, PrivacyLedger
+from skdp.__main__ import main
+from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.ledger import _store
+from skdp.privacy.ledger._book import Book
+from skdp.privacy.ledger._chain import Chain
+from skdp.privacy.ledger._postgres import Study
+from skdp.privacy.ledger._sqlite import File
+from skdp.solvers import GradientDescent
+
+DELTA = 1e-6
+X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
+GD = DPLogisticRegression(0.2, delta=DELTA, solver=GradientDescent(n_steps=3))
+CEILING = {"epsilon": 3, "delta": DELTA, "adjacency": "replace_one"}
+NUMBERS = itertools.count(1)
+context = multiprocessing.get_context("forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn")
+context.set_forkserver_preload(["skdp", "pytest"])
+
+
+@pytest.fixture
+def study(server):
+    """Address of a study that does not exist yet."""
+    return f"{server.url()}?study=own-{next(NUMBERS)}"
+
+
+@pytest.fixture(scope="module")
+def team(server):
+    """A database that needs a password, of the role postgres; ann may charge, bob may read, eve may nothing."""
+    server.execute("CREATE DATABASE team")
+    PrivacyLedger(server.url("team", password=PASSWORD), study="first", **CEILING)
+    for name, role in (("ann", "skdp_charge"), ("bob", "skdp_read"), ("eve", None)):
+        server.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}'", *([f"GRANT {role} TO {name}"] if role else []))
+    return server
+
+
+def ledger_of(team, user, study="first", **ceiling):
+    return PrivacyLedger(team.url("team", user, PASSWORD), study=study, **ceiling)
+
+
+def notes(ledger):
+    return [entry.spending.estimator for entry in ledger.entries]
+
+
+def test_a_study_is_charged_like_a_file(study):
+    ledger = PrivacyLedger(study, **CEILING)
+    with ledger:
+        GD.fit(X, y)
+        pickle.loads(pickle.dumps(GD)).fit(X, y)
+    PrivacyLedger(study).add(0.1, note="by another process")
+    assert [entry.user for entry in ledger.entries] == ["postgres"] * 3
+    assert ledger.token == (study, ledger.identity) and ledger.path is None
+    with pytest.raises(ValueError, match=r"epsilon=4.*was made with epsilon=3.0"):
+        PrivacyLedger(study, epsilon=4, delta=DELTA)
+    other = PrivacyLedger(study, study=study.partition("=")[2], **CEILING)
+    assert other.identity == ledger.identity
+    with ledger, other:
+        GD.fit(X, y)
+    assert len(ledger.entries) == 4
+
+
+@pytest.mark.slow
+def test_one_study_by_two_addresses_is_one_ledger(study):
+    ledger, other = PrivacyLedger(study, **CEILING), PrivacyLedger(study.replace("127.0.0.1", "localhost"))
+    with ledger, other:
+        GD.fit(X, y)
+    assert len(ledger.entries) == 1
+    with other:
+        bound = pickle.dumps(GD)
+    with ledger:
+        pickle.loads(bound).fit(X, y)
+    assert len(ledger.entries) == 2
+
+
+@pytest.mark.slow
+def test_roles(team):
+    ann, bob = ledger_of(team, "ann"), ledger_of(team, "bob")
+    with ann:
+        GD.fit(X, y)
+    assert bob.entries == ann.entries and bob.entries[-1].user == "ann"
+    for refused in (
+        lambda: bob.add(0.1, note="by a reader"),
+        lambda: ledger_of(team, "eve"),
+        lambda: ledger_of(team, "ann", "second", **CEILING),
+        lambda: ledger_of(team, "bob", "second", **CEILING),
+    ):
+        with pytest.raises(LedgerError, match=r"the role may not do that; expected skdp_charge .* Nothing was charged"):
+            refused()
+    with pytest.raises(ValueError, match=r"There is no ledger .* yet; a new one needs a ceiling"):
+        ledger_of(team, "ann", "second")
+    assert len(ledger_of(team, "bob").entries) == len(ann.entries)
+
+
+def forged(team, **changes):
+    """Arguments of `append`, as a client writes them but for some changes; hashes are computed as they are there."""
+    entries = ledger_of(team, "ann").entries
+    (chain,) = team.execute("SELECT chain FROM skdp_ledger.entries WHERE number = 2 AND study = 'first'", database="team")[0]
+    (now,) = team.execute("SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"+00:00\"')")[0]
+    content = {**json.loads(entries[1].to_json()), "number": 3, "time": now}
+    place = changes.pop("place", 3)
+    content["charge"].update(changes.pop("charge", {}))
+    wrong = changes.pop("chain", None)
+    text = json.dumps({**content, **changes}, sort_keys=True)
+    hashed = wrong or hashlib.sha256(f"{chain}\n{text}".encode()).hexdigest()
+    return "SELECT skdp_ledger.append('first', %s, %s, %s, %s)", [place, text, hashed, hashed]
+
+
+ROW = "'first', 3, '{}', ''"
+TAMPERINGS = {
+    "entry changed": "UPDATE skdp_ledger.entries SET content = '{}'",
+    "entry held": "SELECT FROM skdp_ledger.entries FOR UPDATE",
+    "hash changed": "UPDATE skdp_ledger.entries SET chain = ''",
+    "rows swapped": "UPDATE skdp_ledger.entries SET number = 3 - number",
+    "last entry deleted": "DELETE FROM skdp_ledger.entries WHERE number = 2",
+    "all deleted": "TRUNCATE skdp_ledger.entries, skdp_ledger.studies",
+    "row beside the function": f"INSERT INTO skdp_ledger.entries VALUES ({ROW})",
+    "copied in": f"MERGE INTO skdp_ledger.entries USING (SELECT 1) AS s ON false WHEN NOT MATCHED THEN INSERT VALUES ({ROW})",
+    "ceiling raised": "UPDATE skdp_ledger.studies SET facts = replace(facts, '3.0', '9.0')",
+    "head changed": "UPDATE skdp_ledger.studies SET head = ''",
+    "study forged": "INSERT INTO skdp_ledger.studies VALUES ('forged', '{}', '')",
+    "study deleted": "DELETE FROM skdp_ledger.studies",
+    "trigger disabled": "ALTER TABLE skdp_ledger.entries DISABLE TRIGGER ALL",
+    "triggers off": "SET session_replication_role = replica",
+    "function replaced": "CREATE OR REPLACE FUNCTION skdp_ledger.hold(name text) RETURNS void LANGUAGE sql AS $$ SELECT $$",
+    "trigger added": "CREATE TRIGGER undo AFTER INSERT ON skdp_ledger.entries EXECUTE FUNCTION skdp_ledger.refuse()",
+    "table dropped": "DROP TABLE skdp_ledger.entries",
+    "owner": "SET ROLE postgres",
+    "table taken": "ALTER TABLE skdp_ledger.entries OWNER TO ann",
+    "gap in the numbers": {"place": 4, "number": 4},
+    "number twice": {"place": 2, "number": 2},
+    "two numbers": {"number": 4},
+    "back-dated": {"time": "2020-01-01T00:00:00+00:00"},
+    "dated ahead": {"time": "2099-01-01T00:00:00+00:00"},
+    "no time": {"time": None},
+    "name of another": {"user": "bob"},
+    "budget given back": {"charge": {"epsilon": -1.0}},
+    "budget given back by a cover": {"charge": {"mu": -0.5}},
+    "text for a number": {"charge": {"mu": "0.5"}},
+    "no number": {"charge": {"slack": None}},
+    "wrong hash": {"chain": "0" * 64},
+}
+
+
+@pytest.mark.slow
+def test_an_appending_role_changes_nothing_that_is_written(team):
+    import psycopg
+
+    ann = ledger_of(team, "ann")
+    while len(ann.entries) < 2:
+        ann.add(0.01, note="one")
+    if len(ann.entries) > 2:
+        pytest.fail("this test needs a study of two entries")
+    before = team.execute("SELECT * FROM skdp_ledger.entries", "SELECT * FROM skdp_ledger.studies", database="team")
+    for name, tampering in TAMPERINGS.items():
+        statement, values = (tampering, None) if isinstance(tampering, str) else forged(team, **tampering)
+        with pytest.raises(psycopg.Error) as caught, team.connect("team", "ann") as connection:
+            connection.execute(statement, values)
+        assert not isinstance(caught.value, (psycopg.errors.SyntaxError, psycopg.errors.UndefinedFunction)), name
+        assert team.execute("SELECT * FROM skdp_ledger.entries", "SELECT * FROM skdp_ledger.studies", database="team") == before
+    statement, values = forged(team)  # the twin: without a change it is appended
+    with team.connect("team", "ann") as connection:
+        connection.execute(statement, values)
+    assert len(ann.entries) == 3
+
+
+@pytest.mark.slow
+def test_the_owner_is_stopped_by_triggers(study, server):
+    import psycopg
+
+    PrivacyLedger(study, **CEILING).add(0.1, note="one")
+    for statement in list(TAMPERINGS.values())[:12]:
+        if not statement.startswith(("INSERT", "MERGE", "SELECT")) and "SET head" not in statement:
+            with pytest.raises(psycopg.errors.RaiseException, match="only appended"):
+                server.execute(statement)
+
+
+@pytest.mark.slow
+def test_no_password_anywhere(team, monkeypatch, tmp_path, capsys):
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    ledger = ledger_of(team, "ann")
+    address = team.url("team", "ann", PASSWORD) + "?study=first"
+    found = [repr(ledger), repr(vars(ledger)), repr(vars(ledger._book)), repr(vars(ledger._book.store)), ledger.to_json()]
+    found += [str(ledger.summary()), ledger._repr_html_(), ledger.to_html(), pickle.dumps(ledger)]
+    with ledger:
+        with pytest.raises(PrivacyAccountingError, match="password") as caught:
+            pickle.dumps(GD)
+        model = clone(GD).fit(X, y)
+        found.append(str(caught.value))
+        monkeypatch.setenv("PGPASSWORD", PASSWORD)
+        found += [pickle.dumps(GD), pickle.dumps(model), str(model.privacy_report_), model.privacy_report_.to_json()]
+    assert main(["ledger", address, "--html", str(tmp_path / "a.html"), "--out", str(tmp_path / "a.json")]) == 0
+    found += [(tmp_path / "a.html").read_bytes(), (tmp_path / "a.json").read_bytes()]
+    assert main(["ledger", address.replace("first", "none"), "--debug"]) == 2
+    assert main(["ledger", address.replace("ann", "nobody"), "--debug"]) == 2
+    found += capsys.readouterr()
+    wrong = ("127.0.0.1", "127.0.0.1:1"), ("team", "none"), ("?study=first", ""), ("?", "?pasword=hidden1&"), ("127", "[127")
+    for one, other in (*wrong, (f":{team.port}", ":port"), ("postgresql://", "postgresql:/"), ("first", "second")):
+        with pytest.raises((ValueError, LedgerError)) as caught:
+            PrivacyLedger(address.replace(one, other, 1), key="k" * 20)
+        found += [str(caught.value), repr(caught.value), "".join(traceback.format_exception(caught.value, chain=True))]
+        found.append(pickle.dumps(caught.value))
+    for raw in ("pa/ss", "pa@ss", "pa:ss", "pa?ss", "pa#ss", "pa%ss", "pa ss", "[pa]ss"):
+        with pytest.raises(LedgerError) as caught:
+            PrivacyLedger(f"postgresql://ann:{raw}word@127.0.0.1:1/team?study=first")
+        assert "ssword" not in str(caught.value)
+    texts = [text.decode("latin-1") if isinstance(text, bytes) else text for text in found]
+    assert not [text for text in texts if PASSWORD in text or PASSWORD.replace(" ", "%20") in text or "hidden1" in text]
+    assert all("first" in text for text in texts[:2])  # the twin: the search finds what is there
+
+
+# --- lost connections
+
+
+class Link:
+    """Hands bytes on between a client and a server, and loses the connection in a charge, at a moment."""
+
+    def __init__(self, client, server, proxy):
+        self.client, self.server, self.proxy = client, server, proxy
+        self.mute, self.answered = False, threading.Event()
+        for copy in (self.ask, self.answer):
+            threading.Thread(target=copy, daemon=True).start()
+
+    def answer(self):
+        with contextlib.suppress(OSError):
+            while data := self.server.recv(65536):
+                if self.mute:
+                    self.answered.set()
+                else:
+                    self.client.sendall(data)
+
+    def ask(self):
+        charging = False
+        with contextlib.suppress(OSError):
+            while data := self.client.recv(65536):
+                charging = charging or b"skdp_ledger.append" in data
+                word = b"skdp_ledger.append" if self.proxy.moment == "in the charge" else b"COMMIT\0"
+                if charging and self.proxy.moment and word in data:
+                    self.lose(data)
+                    break
+                self.server.sendall(data)
+        for end in (self.client, self.server):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+    def lose(self, data):
+        moment, self.proxy.moment = self.proxy.moment, None
+        self.mute = True
+        if "for good" in moment:
+            self.proxy.socket.shutdown(socket.SHUT_RDWR)
+        if "after the commit" in moment:
+            self.server.sendall(data)
+            assert self.answered.wait(60)
+        if moment == "with the commit":
+            self.server.sendall(data)
+
+
+class Proxy:
+    """Stands before a server."""
+
+    def __init__(self, port, moment):
+        self.moment, self.socket = moment, socket.create_server(("127.0.0.1", 0))
+        self.address, self._server = f"postgresql://postgres@127.0.0.1:{self.socket.getsockname()[1]}/postgres", port
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client = self.socket.accept()[0]
+                Link(client, socket.create_connection(("127.0.0.1", self._server)), self)
+
+
+MOMENTS = {
+    "in the charge": 0,
+    "before the commit": 0,
+    "with the commit": None,
+    "after the commit": 1,
+    "after the commit, for good": 1,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment, n_charged", MOMENTS.items())
+def test_a_lost_connection_ends_in_charged_or_not_charged(moment, n_charged, study, server, monkeypatch):
+    """A fit goes on if it was charged, and releases nothing if it was not, or if the server does not answer any more."""
+    name = study.partition("=")[2]
+    PrivacyLedger(study, **CEILING)
+    proxy = Proxy(server.port, None)
+    ledger, model = PrivacyLedger(proxy.address, study=name), clone(GD)
+    proxy.moment = moment
+    if "for good" in moment:
+        monkeypatch.setattr(_store, "PATIENCE", 1.0)
+    problem = ""
+    with ledger:
+        try:
+            model.fit(X, y)
+        except LedgerError as error:
+            problem = str(error)
+    proxy.socket.close()
+    entries = PrivacyLedger(study).entries
+    assert proxy.moment is None and (n_charged is None or len(entries) == n_charged)
+    assert hasattr(model, "coef_") == (not problem)
+    if "for good" in moment:
+        assert "Whether the charge was made is not known: regard it as made. Nothing was released." in problem
+    elif len(entries) == 1:
+        assert not problem
+    else:
+        assert problem.endswith("Nothing was charged.")
+
+
+@pytest.mark.slow
+def test_an_answer_is_awaited_until_the_transaction_in_doubt_has_ended(study):
+    """Who asks waits for the row of the study, which the transaction in doubt holds."""
+    ledger = PrivacyLedger(study, **CEILING)
+    store, found = ledger._book.store, []
+    with store.transaction(writing=True) as transaction:
+        moment, user = transaction.stamp()
+        charge = {"epsilon": 0.1, "delta": 0.0, "mu": 0.0, "slack": 0.0}
+        content, chain = json.dumps({"number": 1, "time": moment, "user": user, "charge": charge}), ledger._book.chain
+        row = (1, content, chain.link(chain.link("", transaction.read().facts), content))
+        transaction.append(row, row[2])
+        asking = threading.Thread(target=lambda: found.append(store._has_row(row)))
+        asking.start()
+        asking.join(0.5)
+        assert asking.is_alive() and not found
+    asking.join(60)
+    assert found == [True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "setting, reason",
+    (
+        ("default_transaction_read_only = on", "read-only replica"),
+        ("synchronous_commit = off", None),
+        ("default_transaction_isolation = serializable", None),
+        ("search_path = nowhere", None),
+    ),
+)
+def test_settings_of_a_role(setting, reason, study, server):
+    """What a role may set for itself neither weakens a charge nor, as far as possible, stops it."""
+    ledger = PrivacyLedger(study, **CEILING)
+    server.execute(f"ALTER ROLE postgres SET {setting}")
+    try:
+        if reason:
+            with pytest.raises(LedgerError, match=rf"{reason}.*Nothing was charged"):
+                ledger.add(0.1, note="one")
+        else:
+            ledger.add(0.1, note="one")
+    finally:
+        server.execute("SET default_transaction_read_only = off", "ALTER ROLE postgres RESET ALL")
+    assert len(ledger.entries) == (0 if reason else 1)
+
+
+@pytest.mark.slow
+def test_a_charge_is_committed_synchronously_whatever_a_role_has_set(study):
+    store = PrivacyLedger(f"{study}&options=-c%20synchronous_commit%3Doff", **CEILING)._book.store
+    with store.transaction(writing=True) as transaction:
+        assert transaction._connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
+        assert transaction._connection.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
+
+
+@pytest.mark.slow
+def test_a_server_that_is_away_and_comes_back(study, server):
+    ledger = PrivacyLedger(study, **CEILING)
+    ledger.add(0.1, note="one")
+    with ledger:
+        server.stop()
+        for problem in (lambda: ledger.add(0.1, note="two"), lambda: clone(GD).fit(X, y)):
+            with pytest.raises(LedgerError, match=r"Connection refused\. Nothing was charged"):
+                problem()
+        server.start()
+        clone(GD).fit(X, y)
+    assert notes(ledger) == ["one", "DPLogisticRegression"]
+
+
+def charge_forever(address, number, ready):
+    """Write what each charge ended in to a file of its own: a line before it, and one after it."""
+    with open(number, "a", buffering=1) as told:
+        ledger = PrivacyLedger(address)
+        ready.release()
+        for charge in itertools.count():
+            note = f"{Path(number).name}-{charge}"
+            told.write(f"asked {note}\n")
+            try:
+                ledger.add(1e-6, note=note)
+                told.write(f"charged {note}\n")
+            except LedgerError as error:
+                word = "not" if "Nothing was charged" in str(error) else "unknown"
+                told.write(f"{word} {note}\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_kills", (5, pytest.param(50, marks=pytest.mark.exhaustive)))
+def test_a_server_that_is_killed_loses_and_doubles_nothing(n_kills, study, server, tmp_path):
+    """All that were told *charged* are in the ledger once, none that were told *not charged* is."""
+    PrivacyLedger(study, **CEILING)
+    ready, moments = context.Semaphore(0), random.Random(0)
+    files = [str(tmp_path / f"client{number}") for number in range(3)]
+    clients = [context.Process(target=charge_forever, args=(study, file, ready)) for file in files]
+    for client in clients:
+        client.start()
+    for _ in clients:
+        ready.acquire()
+    try:
+        for _ in range(n_kills):
+            time.sleep(moments.uniform(0.05, 0.25))
+            server.kill()
+            server.start()
+    finally:
+        for client in clients:
+            client.kill()
+            client.join()
+    told = [line.split() for file in files for line in Path(file).read_text().splitlines()]
+    said = {word: {note for other, note in told if other == word} for word in ("asked", "charged", "not", "unknown")}
+    found = notes(PrivacyLedger(study))
+    assert len(found) == len(set(found)) and not said["unknown"]
+    assert said["charged"] <= set(found) and not said["not"] & set(found)
+    assert len(set(found) - said["charged"]) <= len(clients)  # those that were killed while they waited for the answer
+    assert said["charged"] and said["not"]
+    print(f"{n_kills} kills: {len(said['charged'])} charged, {len(said['not'])} not charged")
+
+
+# --- many writers, moves, commands
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_processes, n_charges", ((3, 8), pytest.param(8, 20, marks=pytest.mark.exhaustive)))
+def test_many_processes_are_granted_what_one_is(n_processes, n_charges, address):
+    granted = race(address, n_processes, 2, n_charges)
+    assert granted["together"] == granted["alone"] < n_processes * 2 * n_charges
+
+
+@pytest.mark.slow
+def test_a_move_keeps_the_chain_and_closes_the_old_place(study, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("SKDP_LEDGER_KEY", "a key that is no secret")
+    file = str(tmp_path / "study.sqlite")
+    ledger = PrivacyLedger(file, **CEILING)
+    with ledger:
+        GD.fit(X, y)
+        bound = pickle.dumps(GD)
+    before = ledger.entries
+    assert main(["ledger", "move", file, study]) == 0
+    assert "1 charge" in capsys.readouterr().out
+    moved = PrivacyLedger(study)
+    assert (moved.identity, moved.entries) == (ledger.identity, before)
+    for refused in (lambda: ledger.add(0.1, note="two"), lambda: PrivacyLedger(file), lambda: pickle.loads(bound).fit(X, y)):
+        with pytest.raises(LedgerError, match=rf"was moved to {re.escape(study)}; use it there. Nothing was charged"):
+            refused()
+    moved.add(0.1, note="two")
+    assert main(["ledger", "move", file, study]) == 2
+    assert "There is a ledger" in capsys.readouterr().err
+    assert main(["ledger", "move", study, file + "2"]) == 0
+    assert notes(PrivacyLedger(file + "2")) == ["DPLogisticRegression", "two"]
+    with pytest.raises(LedgerError, match="was moved to"):
+        moved.add(0.1, note="three")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ("before", "after"))
+def test_an_interrupted_move_leaves_one_ledger_or_none(moment, study, tmp_path):
+    file = File(tmp_path / "study.sqlite")
+    ledger = PrivacyLedger(file.path, **CEILING)
+    ledger.add(0.1, note="one")
+    target = Study(study)
+    create = target.create
+
+    def interrupted(content, last):
+        def stop():
+            if moment == "after":
+                last()
+            raise KeyboardInterrupt
+
+        create(content, stop)
+
+    target.create = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        Book.move(file, target, Chain(None))
+    assert not Study(study).exists()
+    if moment == "after":
+        with pytest.raises(LedgerError, match="was moved to"):
+            ledger.add(0.1, note="two")
+        with pytest.raises(LedgerError, match="was moved to"):
+            Book.move(file, File(tmp_path / "elsewhere.sqlite"), Chain(None))
+    else:
+        ledger.add(0.1, note="two")
+    Book.move(file, Study(study), Chain(None))
+    assert notes(PrivacyLedger(study)) == ["one", "two"][: 1 + (moment == "before")]
+
+
+@pytest.mark.slow
+def test_a_charge_during_a_move_stops_the_move(study, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "study.sqlite", **CEILING)
+    target = Study(study)
+    create = target.create
+
+    def late(content, last):
+        ledger.add(0.1, note="late")
+        create(content, last)
+
+    target.create = late
+    with pytest.raises(LedgerError, match="was charged while it was moved"):
+        Book.move(File(ledger.path), target, Chain(None))
+    assert not Study(study).exists() and notes(ledger) == ["late"]
+
+
+@pytest.mark.slow
+def test_commands_charge_a_server(study, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    facts = {"columns": {"age": {"kind": "number", "bounds": [0, 120]}}, "target": "paid", "classes": ["no", "yes"]}
+    Path("facts.json").write_text(json.dumps(facts))
+    Path("people.csv").write_text("age,paid\n" + "31,no\n70,yes\n" * 500)
+    fit = ["fit", "people.csv", "--schema", "facts.json", "--epsilon", "2", "--quiet", "--model", "a.skops", "--ledger", study]
+    assert main(fit) == 2
+    assert f"python -m skdp ledger '{study}' --epsilon 3" in capsys.readouterr().err
+    assert main(["ledger", study, "--epsilon", "3", "--delta", "1e-6"]) == 0
+    assert main(fit) == 0
+    assert f"Charged: {study}, number of charges 1; left: " in capsys.readouterr().out
+    assert main(["ledger", study, "--out", "time.png", "--html", "page.html"]) == 0
+    assert "Written: time.png\nWritten: page.html" in capsys.readouterr().out
+    assert "DPTabularClassifier" in Path("page.html").read_text()
+
+
+@pytest.mark.slow
+def test_workers_of_dask_find_a_study_by_its_address(study):
+    distributed = pytest.importorskip("distributed")
+    ledger = PrivacyLedger(study, **CEILING)
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    with distributed.LocalCluster(**options) as local, distributed.Client(local) as client, ledger:
+        for fitted in client.map(lambda number, model: model.fit(X, y), range(3), model=clone(GD), pure=False):
+            fitted.result()
+    assert len(ledger.entries) == 3
