@@ -106,7 +106,8 @@ class LedgerEntry:
             sampled, selections = (tuple(map(tuple, composition[name])) for name in ("sampled", "selections"))
             spending["composition"] = Composition(composition["adjacency"], sampled, selections, composition["full"])
         charge = Charge(**content["charge"])
-        if not all(0 <= cost < math.inf for cost in (charge.epsilon, charge.delta, charge.mu, charge.slack)):
+        costs = (charge.epsilon, charge.delta, charge.mu, charge.slack, spending["epsilon"], spending["delta"])
+        if not all(0 <= cost < math.inf for cost in costs):
             raise ValueError("A charge below 0 would give budget back.")
         return cls(content["number"], content["time"], Spending(**spending), charge, **rest)
 

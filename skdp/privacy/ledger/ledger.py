@@ -46,7 +46,7 @@ class PrivacyLedger:
         What neighbours differ in. A ledger of persons refuses fits that protect records. A ledger of records takes fits that
         protect persons at their price, because each of them protects records, too. None uses the unit of the first fit.
     key : bytes, str or None, default=None
-        Secret of at least 16 bytes that authenticates the ledger; ``secrets.token_hex()`` makes one. It is never stored. None uses
+        Secret of at least 16 bytes that authenticates the ledger; ``secrets.token_hex()`` makes one. It is not stored. None uses
         the environment variable ``SKDP_LEDGER_KEY`` if it is set. A ledger that was made with a key opens only with that key. A
         ledger that was made without a key opens only without a key.
     study : str or None, default=None
@@ -60,8 +60,8 @@ class PrivacyLedger:
     ImportError
         If psycopg is missing, which a ledger on a server needs.
     LedgerError
-        If the server cannot be reached, or does not permit it; or if the ledger is damaged, not a ledger, made with another key, in SQLite's WAL mode, hard-linked, or lacks charges that this
-        process has seen.
+        If the server cannot be reached, or does not permit it; or if the ledger is damaged, not a ledger, made with another key,
+        in SQLite's WAL mode, hard-linked, or lacks charges that this process has seen.
 
     See Also
     --------
@@ -98,9 +98,9 @@ class PrivacyLedger:
     each part is public, as that of a table is, unless the estimator has ``classes=[...]``. Groups of records are public too:
     neighbours keep them.
 
-    A pickle that is made inside the block contains the address of the ledger, so that a worker process finds it; save models after the
-    block. While fits run, let only SQLite open the file: on POSIX systems a process that opens and closes it by other means drops
-    its own locks.
+    A pickle that is made inside the block contains the address of the ledger, so that a worker process finds it; save models
+    after the block. While fits run, let only SQLite open the file: on POSIX systems a process that opens and closes it by other
+    means drops its own locks.
 
     References
     ----------
