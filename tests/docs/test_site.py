@@ -71,6 +71,33 @@ def test_every_page_is_in_the_contents():
         assert page.stem == "index" or re.search(rf"^(\.\./|.* <)?{page.stem}>?$", contents, re.MULTILINE), page.name
 
 
+def test_task_pages_are_short_and_begin_with_a_result():
+    """At most 120 lines, a picture or an output in the first 30, and none of what belongs to details and measurements."""
+    tasks = re.search(r":caption: Tasks\n:hidden:\n(.*?)```", (DOCS / "user_guide" / "index.md").read_text(), re.DOTALL).group(1).split()
+    start = (DOCS / "index.md").read_text()
+    assert len(tasks) == 8
+    for text in ((DOCS / "user_guide" / f"{task}.md").read_text() for task in tasks):
+        lines = text.splitlines()
+        assert len(lines) <= 120
+        assert re.search(r"^!\[|^>>> (?!.* = |import|from|for|with).*\n(?!>>>|\.\.\.|```)\S", "\n".join(lines[:30]), re.MULTILINE)
+        assert not re.search(r"\bmu\b|python -m benchmarks|\bseeds?\b|reproducible_noise|\bs [=<>]", text)
+        assert "../guarantees/" in text or "../benchmarks/" in text or "../privacy.md" in text  # where the figures are
+    assert all(f":link: user_guide/{task}\n" in start for task in tasks)
+
+
+def test_figures_of_task_pages_are_those_of_the_results_they_link_to():
+    """Decimals of a paragraph that names its file of results."""
+    told = [
+        (page, figure, results)
+        for page in (DOCS / "user_guide").glob("*.md")
+        for part in page.read_text().split("\n\n")
+        for results in re.findall(r"\[the results\]\(([^)]+)\)", part)
+        for figure in re.findall(r"(?<![\d.])0?(\.\d+)", part)
+    ]
+    assert told
+    assert not [(page.stem, figure) for page, figure, results in told if figure not in (page.parent / results).read_text()]
+
+
 def test_the_readme_is_short_and_names_only_what_exists():
     """At most 130 lines; links and paths lead to files, `make` to targets, and each estimator is in its table."""
     text, makefile = README.read_text(), (DOCS.parent / "Makefile").read_text()
