@@ -73,7 +73,11 @@ def test_every_page_is_in_the_contents():
 
 def test_task_pages_are_short_and_begin_with_a_result():
     """At most 120 lines, a picture or an output in the first 30, and none of what belongs to details and measurements."""
-    tasks = re.search(r":caption: Tasks\n:hidden:\n(.*?)```", (DOCS / "user_guide" / "index.md").read_text(), re.DOTALL).group(1).split()
+    tasks = (
+        re.search(r":caption: Tasks\n:hidden:\n(.*?)```", (DOCS / "user_guide" / "index.md").read_text(), re.DOTALL)
+        .group(1)
+        .split()
+    )
     start = (DOCS / "index.md").read_text()
     assert len(tasks) == 8
     for text in ((DOCS / "user_guide" / f"{task}.md").read_text() for task in tasks):

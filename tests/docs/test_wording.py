@@ -19,7 +19,13 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS, PACKAGE = REPOSITORY / "docs", REPOSITORY / "skdp"
 QUESTIONS = (DOCS / "user_guide" / "questions_and_errors.md").read_text()
 NEW = [
-    DOCS / f"{name}.md" for name in ("user_guide/questions_and_errors", "guarantees/data_protection_officer")
+    DOCS / f"{name}.md"
+    for name in (
+        *("index", "getting_started/first_model", "getting_started/tutorial", "getting_started/install"),
+        *(f"user_guide/{task}" for task in "raw_tables preparing_data how_many_records ledger publish_scores curves".split()),
+        *(f"user_guide/{task}" for task in "confidence_intervals large_tables survey_weights questions_and_errors".split()),
+        "guarantees/data_protection_officer",
+    )
 ]  # in the plain language that the next ones follow
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (100, 2))
