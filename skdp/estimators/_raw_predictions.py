@@ -36,7 +36,7 @@ def raw_predictions(rows: Any, coef: np.ndarray, intercept: Any, *, alone: bool 
         Raw predictions.
     """
     with np.errstate(all="ignore"):
-        found = np.asarray((_products_alone(rows, coef) if alone and not sparse.issparse(rows) else rows @ coef) + intercept)
+        found = np.asarray((_products_alone(rows, coef) if alone else rows @ coef) + intercept)
         finite = np.isfinite(found)
         lost = np.flatnonzero(~(finite.all(axis=1) if found.ndim > 1 else finite))
         if lost.size:
@@ -45,8 +45,10 @@ def raw_predictions(rows: Any, coef: np.ndarray, intercept: Any, *, alone: bool 
         return np.clip(found, -LARGEST_RAW, LARGEST_RAW, out=found)
 
 
-def _products_alone(rows: np.ndarray, coef: np.ndarray) -> np.ndarray:
+def _products_alone(rows: Any, coef: np.ndarray) -> np.ndarray:
     """Return ``rows @ coef``, a few columns at a time, for which `products` rounds nothing to a grid."""
+    if sparse.issparse(rows):
+        return np.asarray(rows @ coef)
     rows = np.ascontiguousarray(rows, dtype=np.float64)
     return np.hstack([products(rows, coef[:, start : start + FEW]) for start in range(0, coef.shape[1], FEW)])
 
@@ -59,7 +61,7 @@ def _scaled_products(rows: Any, coef: np.ndarray) -> np.ndarray:
     of_coef = _exponents(np.abs(coef).max(axis=0, initial=0.0))
     factors = np.ldexp(1.0, -of_rows)
     smaller = sparse.diags_array(factors[:, 0], format="csr") @ rows if sparse.issparse(rows) else rows * factors
-    return np.asarray(np.ldexp(products(smaller, coef * np.ldexp(1.0, -of_coef)), of_rows + of_coef))
+    return np.asarray(np.ldexp(_products_alone(smaller, coef * np.ldexp(1.0, -of_coef)), of_rows + of_coef))
 
 
 def _exponents(sizes: np.ndarray) -> np.ndarray:

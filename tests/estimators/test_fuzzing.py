@@ -209,17 +209,18 @@ def test_predictions_for_finite_rows_are_finite(kind, given):
 )
 @settings(max_examples=40, **FUZZ)
 @example(np.full((4, 3), BIG) * [1, -1, 0.5], np.full((3, 2), 6.0), np.asarray)
+@example(np.full((4, 3), BIG), np.array([[1 / 3, 6.1], [60.3, 0.7], [-1.1, 6.0]]), np.asarray)
 @example(np.full((4, 3), 5e-324), np.full((3, 2), 1e300), np.asarray)
 @example(np.full((4, 3), BIG), np.array([[1e300, 5e-324]] * 3), sparse.csr_array)
 def test_raw_predictions_are_the_exact_ones(rows, coef, storage):
-    """As far as float64 can represent them: the sign is right also where infinite terms cancel."""
+    """As far as float64 can represent them, of many columns, too: the sign is right also where infinite terms cancel."""
     with np.errstate(all="raise", under="ignore"):
-        found = raw_predictions(storage(rows), coef, np.zeros(2))
-    for i, j in np.ndindex(4, 2):
+        found = np.stack([raw_predictions(storage(rows), np.tile(coef, n), np.zeros(2 * n))[:, -2:] for n in (1, 3)])
+    for n, i, j in np.ndindex(2, 4, 2):
         terms = [Fraction(x) * Fraction(w) for x, w in zip(rows[i].tolist(), coef[:, j].tolist(), strict=True)]
         exact, slack = sum(terms), Fraction(4, 2**52) * sum(map(abs, terms)) + Fraction(1, 10**323)
         low, high = (max(min(end, LARGEST_RAW), -LARGEST_RAW) for end in (exact - slack, exact + slack))
-        assert low <= Fraction(found[i, j]) <= high
+        assert low <= Fraction(found[n, i, j]) <= high
 
 
 VALUES = [*NUMBERS, *OTHERS]
