@@ -124,8 +124,8 @@ def spelt(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def indicators(step: Any, rows: Rows) -> Rows:
     """Export OneHotEncoder with listed categories of text; it may drop the first one of a column."""
-    if isinstance(step.categories, str):
-        raise ValueError("OneHotEncoder takes its categories from records; expected lists from public knowledge.")
+    if isinstance(step.categories, str) or isinstance(step.drop, str):
+        raise ValueError("OneHotEncoder takes its categories from records; expected lists of what there is and of what to drop.")
     graph, parts = rows.graph, []
     dropped = [None] * len(step.categories) if step.drop is None else list(step.drop)
     for place, (listed, without) in enumerate(zip(step.categories, dropped, strict=True)):

@@ -10,7 +10,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import skdp
 from skdp import estimators as all_estimators
@@ -421,6 +421,39 @@ def test_exports_read_no_attribute_that_a_fit_has_not_released(monkeypatch):
     content = model.to_onnx().SerializeToString(deterministic=True)
     model.records_ = X
     assert model.to_onnx().SerializeToString(deterministic=True) == content
+
+
+TEXTS, CELLS = pd.DataFrame({"t": ["a", "b", "c", "b"]}), np.array([[-9.0, 0.5], [0.25, 9.0], [-0.0, -0.75]])
+
+
+@pytest.mark.parametrize(
+    "step, table",
+    (
+        (BoundedScaler([(-4, 1), (0, 2)], centre=False), CELLS),
+        (BoundedScaler([(-4, 1), (0, 2)], scale="log"), CELLS),
+        (BoundedScaler([(-4, 1), (0, 2)], fill=5.0), np.where(CELLS > 1, np.nan, CELLS)),
+        (make_pipeline(BoundedScaler(9.0), RowNormClipper(0.5)), CELLS),
+        (make_pipeline(BoundedScaler(9.0), RowNormClipper(0.5)), CELLS / 99),
+        (OneHotEncoder(categories=[["a", "b", "c"]], drop=["b"], sparse_output=False), TEXTS),
+        (OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore", sparse_output=False), TEXTS),
+    ),
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_transformers_alone_give_the_same_rows(step, table):
+    step.fit(table[:2] if isinstance(step, OneHotEncoder) and step.drop is None else table)
+    found = answers(skdp.to_onnx(step).SerializeToString(), table)["features"]
+    np.testing.assert_allclose(found, step.transform(table), rtol=1e-14)
+
+
+def test_encoders_that_learn_or_refuse_text():
+    """Where the encoder raises an error, an output means nothing, and is no row of another text."""
+    encoder = OneHotEncoder(categories=[["a", "b"]], sparse_output=False).fit(TEXTS[:2])
+    found = answers(skdp.to_onnx(encoder).SerializeToString(), TEXTS)["features"]
+    assert np.isnan(found[2]).all() and found[[0, 1, 3]].tolist() == [[1, 0], [0, 1], [0, 1]]
+    for given in ({}, {"categories": [["a", "b", "c"]], "drop": "first"}):
+        with pytest.raises(ValueError, match="expected lists of what there is and of what to drop"):
+            skdp.to_onnx(OneHotEncoder(**given).fit(TEXTS))
 
 
 def test_outputs_give_way_to_columns_of_their_names():
