@@ -345,6 +345,38 @@ def test_learned_columns_give_the_same_predictions(model, y):
     check_equal(model, LATER, {**KNOWN, "code": [1, 2, 3, "zz"]})
 
 
+# What may be learned of a number: each scale, a core of one value, a fill that is not the centre, indicators, ends far away.
+FACTS = {
+    "sign": {"kind": "number", "bounds": [0, 5], "scale": "sign", "core": [2, 2], "centre": 2.5},
+    "flat": {"kind": "number", "bounds": [3, 4], "core": [3, 3], "centre": 3},
+    "log": {
+        "kind": "number",
+        "bounds": [-9, 1e6],
+        "scale": "log",
+        "core": [1, 99],
+        "centre": 5,
+        "unit": 2.5,
+        "fill": 7,
+        "missing": True,
+    },
+    "whole": {"kind": "number", "bounds": [0, 9], "core": [0, 3], "centre": 1, "integers": [0, 1, 2.5], "weight": 0.5},
+    "far": {"kind": "number", "bounds": [-1e9, 1e9], "core": [0, 1], "centre": 0.5, "logarithm": 0.25},
+}
+ENDS = [np.nan, np.inf, -np.inf, 1e300, -1e300, 5e-324, -1.0, 0.0, 1.0, 2.5, 2.75, 3.0, 3.5, 50.0, 1e6]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FACTS)
+def test_learned_facts_of_numbers_give_the_same_rows(name):
+    schema, table = {name: FACTS[name]}, pd.DataFrame({name: ENDS})
+    check_equal(from_schema(schema).fit(table), table)
+    rows = pd.DataFrame({name: np.resize(ENDS[5:], 400)})
+    model = DPAdditiveClassifier(**LOUD, schema=schema).fit(rows, rows[name] > 2)
+    check_equal(model, table)
+    boosted = with_trees(model, DPGradientBoostingClassifier(**LOUD, schema=schema), 1)
+    check_equal(boosted, table)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_learned_text_needs_spellings_that_the_user_knows():
     model = LearnedSchema(**LOUD).fit(LEARNED[["age", "work"]])
@@ -367,11 +399,16 @@ def test_trees_at_edges_of_bins_and_means_over_columns(n_outputs):
     """Made-up trees: public draws, with a column of bin weights 0, as where the releases tell next to nothing of a part."""
     y = AGE if n_outputs == 1 else FRAME["code"]
     model = DPAdditiveClassifier(**LOUD, schema=SCHEMA).fit(FRAME, y)
-    boosted, trees = DPGradientBoostingClassifier(**LOUD, schema=SCHEMA), made_trees(model.basis_, n_outputs)
-    vars(boosted).update({name: value for name, value in vars(model).items() if name.endswith("_")})
-    boosted.trees_ = trees
+    boosted = with_trees(model, DPGradientBoostingClassifier(**LOUD, schema=SCHEMA), n_outputs)
     check_equal(boosted, NEW)
     assert (boosted.decision_function(NEW) != model.decision_function(NEW)).any()
+
+
+def with_trees(model, boosted, n_outputs):
+    """Return a boosted model with the functions of an additive one, and made-up trees."""
+    vars(boosted).update({name: value for name, value in vars(model).items() if name.endswith("_")})
+    boosted.trees_ = made_trees(model.basis_, n_outputs)
+    return boosted
 
 
 def made_trees(basis, n_outputs):
@@ -379,7 +416,9 @@ def made_trees(basis, n_outputs):
     columns = rng.integers(len(bins.columns), size=(n_trees, depth))
     splits = rng.random((n_trees, depth, max(bins.sizes))) < 0.5
     values = rng.normal(size=(n_trees, n_outputs, 2**depth)).astype(np.float32)
-    averages = {place: (np.arange(bins.sizes[place]) % 2) / (bins.sizes[place] // 2) for place in (0, 2)}
+    averages = {
+        place: (np.arange(bins.sizes[place]) % 2) / (bins.sizes[place] // 2) for place in (0, 2) if place < len(bins.sizes)
+    }
     return Trees(bins, columns, np.packbits(splits, axis=2), values, None, averages)
 
 
