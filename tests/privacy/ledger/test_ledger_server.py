@@ -226,7 +226,7 @@ def test_no_password_anywhere(team, monkeypatch, tmp_path, capsys):
         assert "ssword" not in str(caught.value)
     texts = [text.decode("latin-1") if isinstance(text, bytes) else text for text in found]
     assert not [text for text in texts if PASSWORD in text or PASSWORD.replace(" ", "%20") in text or "hidden1" in text]
-    assert all("first" in text for text in texts[:2])  # the twin: the search finds what is there
+    assert all("first" in text for text in (texts[0], texts[3]))  # the twin: the search finds what is there
 
 
 # --- lost connections
