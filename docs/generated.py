@@ -2,10 +2,13 @@
 
 import contextlib
 import inspect
+import json
 import re
 from functools import lru_cache
 from importlib import import_module
+from operator import itemgetter
 from pathlib import Path
+from statistics import median
 from types import ModuleType
 
 from sklearn.base import is_classifier
@@ -35,9 +38,11 @@ GROUPS = {  # of the reference
 }
 MODULES = tuple(module for modules in GROUPS.values() for module in modules)  # every name of skdp.estimators is one of skdp
 
+RESULTS = Path(__file__).resolve().parents[1] / "benchmarks" / "results"
 EXAMPLES = (  # in the order of the gallery: what everybody needs, kinds of models, problems of one's own, the guarantee
     *(
         "privacy_utility",
+        "cost_of_privacy",
         "how_many_records",
         "bounds",
         "ledger",
@@ -72,6 +77,7 @@ def write(docs: Path) -> None:
     guide = docs / "user_guide"
     pages |= {guide / "solver_tables.txt": solver_tables(), guide / "enough_table.txt": enough_table()}
     pages[guide / "estimators_table.txt"] = estimators_table()
+    pages[docs / "benchmarks" / "accuracy_table.txt"] = accuracy_table()
     for results in sorted((docs.parent / "benchmarks" / "results").glob("*.md")):
         pages[docs / "benchmarks" / results.name] = results_page(results)
     current = {f"{module}.{name}" for module in MODULES for name in public_names(module)} | set(MODULES)
@@ -123,6 +129,33 @@ def modules_page() -> str:
         page += f"## {group}\n\n" * (group != "Estimators") + table(["module", "what it has"], lines) + "\n"
         page += f"```{{toctree}}\n:caption: {group}\n:hidden:\n" + "".join(f"generated/{name}\n" for name in modules) + "```\n\n"
     return page
+
+
+def accuracy_cells(name: str, adjacency: str) -> list[str]:
+    """Return medians of accuracy / AUC on a table with a schema: at each epsilon, without privacy, and of the larger class."""
+    records = [one for one in json.loads((RESULTS / "accuracy.json").read_text())["records"] if one["table"] == f"{name}_schema"]
+    private = [one for one in records if one["method"] == "skdp" and one["adjacency"] == adjacency]
+    peers = [next(one for one in records if one["method"] == method) for method in ("sklearn", "constant")]
+    cells = [
+        [f"{one[score][1]:.3f}" for score in ("accuracy", "auc")] for one in [*sorted(private, key=itemgetter("epsilon")), *peers]
+    ]
+    return [*(" / ".join(pair) for pair in cells[:-1]), cells[-1][0]]
+
+
+def tabular_cells(name: str) -> list[str]:
+    """Return median AUCs of `DPTabularClassifier` on a raw table at each epsilon, and that of boosting without privacy."""
+    found = json.loads((RESULTS / "boosting.json").read_text())
+    cells = [one for one in found["raw"] if one["table"] == name and one["adjacency"] == "replace_one"]
+    without = next(one["not private"] for one in found["schema"] if one["table"] == name)
+    scores = [median(one["tabular"]) for one in sorted(cells, key=itemgetter("epsilon"))]
+    return [f"{score:.3f}" for score in (*scores, without)]
+
+
+def accuracy_table() -> str:
+    """Return the accuracy and AUC of linear models by default, from the file of results."""
+    heads = ["epsilon", "0.1", "0.5", "1", "3", "without privacy", "larger class"]
+    pairs = [(name, adjacency) for name in ("adult", "bank") for adjacency in ("replace_one", "zero_out")]
+    return table(heads, [[f"{name}, `{kind}`", *accuracy_cells(name, kind)] for name, kind in pairs])
 
 
 def example_place(file_name: str) -> tuple[int, str]:

@@ -22,7 +22,12 @@ BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
 DATA = Path(os.environ.get("SKDP_DATA", BESIDE))
 
 
-QUICK = ("plot_confidence_bands", "plot_mixture", "plot_rare_class")  # less than a second; `make docs` runs all
+QUICK = (
+    "plot_confidence_bands",
+    "plot_cost_of_privacy",
+    "plot_mixture",
+    "plot_rare_class",
+)  # less than a second; `make docs` runs all
 BY_LENGTH = [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] * (path.stem not in QUICK)) for path in EXAMPLES]
 
 

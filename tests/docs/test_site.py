@@ -122,6 +122,16 @@ def test_links_of_markdown_pages_lead_to_files():
         assert not [path for path in paths if not (page.parent / path).exists()], page
 
 
+def test_the_scores_of_the_readme_are_those_of_the_results(generated):
+    """Which the page of benchmarks has from the same files."""
+    rows = re.findall(r"^\| (adult|bank), (.*?): .*?\| (.*) \|$", README.read_text(), re.MULTILINE)
+    assert len(rows) == 4
+    for name, kind, cells in rows:
+        linear = kind == "linear"
+        found = generated.accuracy_cells(name, "replace_one") if linear else generated.tabular_cells(name)
+        assert [cell for cell in re.split(r" *\| *", cells) if cell] == found, (name, kind)
+
+
 def test_pages_are_written_once_and_stale_ones_removed(generated, tmp_path):
     docs = tmp_path / "docs"
     stale = docs / "api" / "generated" / "skdp.NoLongerThere.rst"
