@@ -4,7 +4,6 @@ import contextlib
 import glob
 import importlib.util
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -22,6 +21,8 @@ OWNER, PASSWORD = "postgres", "an example of a password"
 
 def missing():
     """Why there can be no server; None if there can."""
+    if os.name != "posix":
+        return "the server is started as on POSIX systems"
     if importlib.util.find_spec("psycopg") is None:
         return "psycopg is not installed"
     if shutil.which("initdb", path=FOLDERS) is None or shutil.which("pg_ctl", path=FOLDERS) is None:
@@ -33,6 +34,8 @@ def missing():
 
 def user():
     """The unprivileged user that runs the server; None for the user of this process."""
+    import pwd
+
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):

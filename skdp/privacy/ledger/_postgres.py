@@ -31,6 +31,7 @@ OPTIONS = {
     "keepalives_interval": 5,
     "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
+    "client_encoding": "UTF8",
     "fallback_application_name": "skdp",
 }
 

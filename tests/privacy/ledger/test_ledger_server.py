@@ -135,7 +135,7 @@ TAMPERINGS = {
     "last entry deleted": "DELETE FROM skdp_ledger.entries WHERE number = 2",
     "all deleted": "TRUNCATE skdp_ledger.entries, skdp_ledger.studies",
     "row beside the function": f"INSERT INTO skdp_ledger.entries VALUES ({ROW})",
-    "copied in": f"MERGE INTO skdp_ledger.entries USING (SELECT 1) AS s ON false WHEN NOT MATCHED THEN INSERT VALUES ({ROW})",
+    "row in a query": f"WITH new AS (INSERT INTO skdp_ledger.entries VALUES ({ROW}) RETURNING 1) SELECT * FROM new",
     "ceiling raised": "UPDATE skdp_ledger.studies SET facts = replace(facts, '3.0', '9.0')",
     "head changed": "UPDATE skdp_ledger.studies SET head = ''",
     "study forged": "INSERT INTO skdp_ledger.studies VALUES ('forged', '{}', '')",
