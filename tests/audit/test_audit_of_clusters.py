@@ -1,5 +1,7 @@
 """An adversary hears fits of clusters: honest ones stay below the claim."""
 
+import math
+
 import numpy as np
 import pytest
 import sklearn
@@ -9,9 +11,10 @@ from skdp import DPKMeans
 from skdp.audit._audit import lower_bound
 from skdp.audit._claim import Claim
 from skdp.privacy.accounting.noise_calibration import noise_multiplier
+from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
-from skdp.privacy.queries import Centres, ClusterSteps, FewCountsSteps
+from skdp.privacy.queries import Centres, ClusterCounts, ClusterSteps, FewCountsSteps, Standardization
 from skdp.solvers.statistics import clusters
 from skdp.testing import reproducible_noise
 
@@ -49,7 +52,13 @@ def cells_without_noise(patched):
     patched.setattr(Oracle, "_answer", answer)
 
 
-TWINS = {half_the_sensitivity: 400, unclipped: 100, cells_without_noise: 100}  # and the number of runs that shows it
+def half_of_a_count(patched):
+    """Counts of published centres have half the sensitivity, as if a record that moves took one of them along."""
+    patched.setattr(ClusterCounts, "sensitivity", lambda query, adjacency: math.sqrt(0.5))
+
+
+# With the number of runs that shows it; the last one is of fits that spend most on the counts.
+TWINS = {half_the_sensitivity: 400, unclipped: 100, cells_without_noise: 100, half_of_a_count: 400}
 
 
 class Adversary:
@@ -76,10 +85,10 @@ class Adversary:
         return answer
 
 
-def attacked(adjacency, n_runs, twin=None):
-    """Lower bound on the epsilon of all that a fit asks."""
+def attacked(adjacency, n_runs, twin=None, counts=False):
+    """Lower bound on the epsilon of all that a fit asks; the steps, or the counts of two centres, have most of the budget."""
     found = []
-    model = DPKMeans(1, epsilon=EPSILON, delta=DELTA, adjacency=adjacency, feature_bounds=1.0)
+    model = DPKMeans(1 + counts, epsilon=EPSILON, delta=DELTA, adjacency=adjacency, feature_bounds=1.0)
 
     def run(task, plan, rows, noise, rng, progress):
         found[:] = plan, rows
@@ -87,8 +96,12 @@ def attacked(adjacency, n_runs, twin=None):
 
     with pytest.MonkeyPatch.context() as patched:
         for share in ("OF_CENTRE", "OF_LENGTHS", "OF_CELLS", "OF_DISTANCES"):
-            patched.setattr(clusters, share, getattr(clusters, share) / 4)  # the steps have most of the budget
-        patched.setattr(clusters, "_k_means", lambda points, k, *given: points[:k])  # which of released points is no matter
+            patched.setattr(clusters, share, getattr(clusters, share) / 4)
+        if counts:
+            patched.setattr(clusters, "OF_COUNTS", 20.0)
+        # Which of released points is no matter. Canary and second record are nearest to different ones.
+        ends = [[-0.5, 0.0], [0.5, 0.0]]
+        patched.setattr(clusters, "_k_means", lambda points, k, *given: np.linspace(*ends, k) if counts else points[:k])
         patched.setattr(type(model._task()), "run", run)
         with pytest.raises(KeyboardInterrupt):
             model.fit(X)
@@ -112,11 +125,25 @@ def attacked(adjacency, n_runs, twin=None):
 @pytest.mark.slow
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.__name__)
 def test_every_broken_twin_is_caught(twin):
-    assert attacked("replace_one", TWINS[twin], twin) > EPSILON
+    assert attacked("replace_one", TWINS[twin], twin, counts=twin is half_of_a_count) > EPSILON
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("counts", (False, True))
 @pytest.mark.parametrize("adjacency", ("replace_one", "zero_out"))
-def test_no_bound_is_above_the_claim_and_the_attack_has_teeth(adjacency):
+def test_no_bound_is_above_the_claim_and_the_attack_has_teeth(adjacency, counts):
     """A false alarm has probability at most 1e-4; the noise is that of a seed."""
-    assert 0.25 * EPSILON < attacked(adjacency, 800) <= EPSILON
+    assert 0.25 * EPSILON < attacked(adjacency, 400 if counts else 800, counts=counts) <= EPSILON
+
+
+@pytest.mark.parametrize("twin", (None, half_of_a_count))
+def test_the_record_that_replaces_the_canary_moves_counts_by_their_sensitivity(twin, monkeypatch):
+    """Without runs: the pair of the audit attains it, and goes beyond that of the twin."""
+    if twin is not None:
+        twin(monkeypatch)
+    geometry = Standardization(np.zeros(2), np.ones(2), True, 2.0)
+    counts = ClusterCounts(Centres(np.array([[-0.5, 0.0], [0.5, 0.0]]), geometry))
+    rows = TrainingData(X, np.zeros(N), data_norm=2.0, intercept_scaling=1.0, by_row=True, by_column=False)
+    moved = counts.evaluate(rows.without(np.array([0]))) - counts.evaluate(rows.without(np.array([1])))
+    assert (np.linalg.norm(moved) > counts.sensitivity("replace_one")) == (twin is not None)
+    assert np.linalg.norm(moved) == math.sqrt(2)
