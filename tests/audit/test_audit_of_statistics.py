@@ -1,4 +1,4 @@
-"""An adversary hears counts along trees, variances and products: honest ones stay below the claim, and each broken twin is caught."""
+"""An adversary hears trees of counts, variances and products: honest ones stay below the claim, and each twin is caught."""
 
 import math
 from itertools import product
