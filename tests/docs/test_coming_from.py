@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from marks import slow
 from sklearn.pipeline import make_pipeline
 
 import skdp
@@ -69,7 +68,7 @@ def test_opendp_runs():
         assert eval(code, given) is not None, code
 
 
-@slow
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_statsmodels_and_our_fits_agree():
     """Both sides run; estimates differ by at most five standard errors of either, which has a probability below 1e-6."""
