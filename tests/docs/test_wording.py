@@ -23,7 +23,10 @@ NEW = [
     *("index", "getting_started/first_model", "getting_started/tutorial", "getting_started/install"),
     *(f"user_guide/{task}" for task in "raw_tables preparing_data how_many_records ledger publish_scores curves".split()),
     *(f"user_guide/{task}" for task in "confidence_intervals large_tables survey_weights questions_and_errors".split()),
-    *(f"user_guide/{page}" for page in "cost_of_privacy not_in_skdp from_statsmodels from_opendp".split()),
+    *(
+        f"user_guide/{page}"
+        for page in "cost_of_privacy not_in_skdp from_statsmodels from_opendp counts_and_amounts command_line".split()
+    ),
     "guarantees/data_protection_officer",
 ]
 RNG = np.random.default_rng(0)
@@ -185,7 +188,7 @@ def test_every_class_of_warnings_has_its_place():
 
 def sentences(page):
     """Sentences of prose: without code, tables of quotes stay, and links count as their words."""
-    text = re.sub(r"^```.*?^```$|^:{3,}.*$|^\[?!\[.*$", "", page, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^```.*?^```$|^:{3,}[^\n]*$|^\[?!\[[^\n]*$", "", page, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"`[^`]*`", "code", re.sub(r"\]\([^)]*\)", "]", text))
     return [one for line in re.split(r"\n\n|\n(?=[-|#]|\d\.)|\|", text) for one in re.split(r"(?<=[.?!:])\s", line)]
 
