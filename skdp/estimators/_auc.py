@@ -1,5 +1,6 @@
 """Private maximisation of the area under the ROC curve."""
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, cast
 
@@ -9,13 +10,12 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data_validation import Facts
-from skdp._docstrings import complete_docstring
 from skdp._validation import check_integer, check_number, check_option, shown
 from skdp.data._predictions import scored, takes_tables
 from skdp.estimators._classifier import DPClassifier, ProbabilisticTask, check_two_classes
 from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import complete_estimator
 from skdp.scorers import MLPScorer
 from skdp.solvers import AUCProblem, Problem, Solver, SolverResult
 
@@ -71,7 +71,8 @@ class AUCTask(ProbabilisticTask):
         }
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPAUCMaximizer(DPClassifier):
     r"""Maximise the area under the ROC curve of a score for two classes, with differential privacy.
 
@@ -207,43 +208,23 @@ class DPAUCMaximizer(DPClassifier):
         "loss": "the surrogate belongs to the solver",
     }
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        solver: "str | Solver" = "auto",
-        scorer: str = "linear",
-        hidden_layer_sizes: Any = (256, 128),
-        positive_rate: float | None = None,
-        class_balance: float = 0.0,
-        alpha: float | None = None,
-        schema: Any = None,
-        feature_bounds: Any = None,
-        data_norm: float | None = None,
-        classes: Any = None,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.solver = solver
-        self.scorer = scorer
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.positive_rate = positive_rate
-        self.class_balance = class_balance
-        self.alpha = alpha
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.data_norm = data_norm
-        self.classes = classes
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    solver: "str | Solver" = "auto"
+    scorer: str = "linear"
+    hidden_layer_sizes: Any = (256, 128)
+    positive_rate: float | None = None
+    class_balance: float = 0.0
+    alpha: float | None = None
+    schema: Any = None
+    feature_bounds: Any = None
+    data_norm: float | None = None
+    classes: Any = None
+    random_state: Any = None
+    verbose: int | None = None
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: two classes only; with noise, tables of a test's size are ranked poorly."""

@@ -1,14 +1,14 @@
 """Private linear models with constrained coefficients."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from skdp._docstrings import complete_docstring
 from skdp.constraints import Constraint, constraint_of
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
 from skdp.estimators._regressor import DPRegressor, RegressionTask
 from skdp.estimators._task import Task
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import complete_estimator
 from skdp.solvers import Solver
 
 
@@ -59,7 +59,8 @@ class ConstrainedRegressionTask(ConstrainedTask, RegressionTask):
     losses: ClassVar[tuple[str, ...]] = ("squared", "huber")
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPConstrainedRegression(ConstrainedModel, DPRegressor):
     r"""Linear regression over a set of coefficients, whose fitted model is differentially private.
 
@@ -139,56 +140,34 @@ class DPConstrainedRegression(ConstrainedModel, DPRegressor):
 
     _task_class = ConstrainedRegressionTask
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        solver: "str | Solver" = "auto",
-        constraint: "str | Constraint" = "l1",
-        radius: float = 1.0,
-        loss: str = "squared",
-        threshold: float | None = None,
-        target_bounds: tuple[float, float] | None = None,
-        alpha: float | None = 0.0,
-        schema: Any = None,
-        feature_bounds: Any = None,
-        data_norm: float | None = None,
-        clip_norm: float | None = None,
-        fit_intercept: bool = False,
-        intercept_scaling: float = 1.0,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.solver = solver
-        self.constraint = constraint
-        self.radius = radius
-        self.loss = loss
-        self.threshold = threshold
-        self.target_bounds = target_bounds
-        self.alpha = alpha
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.data_norm = data_norm
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    solver: "str | Solver" = "auto"
+    constraint: "str | Constraint" = "l1"
+    radius: float = 1.0
+    loss: str = "squared"
+    threshold: float | None = None
+    target_bounds: tuple[float, float] | None = None
+    alpha: float | None = 0.0
+    schema: Any = None
+    feature_bounds: Any = None
+    data_norm: float | None = None
+    clip_norm: float | None = None
+    fit_intercept: bool = False
+    intercept_scaling: float = 1.0
+    random_state: Any = None
+    verbose: int | None = None
 
 
 class ConstrainedClassificationTask(ConstrainedTask, ProbabilisticTask):
     """Task of a constrained classifier."""
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPConstrainedClassifier(ConstrainedModel, DPProbabilisticClassifier):
     r"""Logistic regression over a set of coefficients, whose fitted model is differentially private.
 
@@ -253,47 +232,25 @@ class DPConstrainedClassifier(ConstrainedModel, DPProbabilisticClassifier):
 
     _task_class = ConstrainedClassificationTask
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        solver: "str | Solver" = "auto",
-        constraint: "str | Constraint" = "l1",
-        radius: float = 1.0,
-        alpha: float | None = 0.0,
-        schema: Any = None,
-        feature_bounds: Any = None,
-        data_norm: float | None = None,
-        clip_norm: float | None = None,
-        fit_intercept: bool = False,
-        intercept_scaling: float = 1.0,
-        classes: Any = None,
-        class_weight: dict[Any, float] | None = None,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.solver = solver
-        self.constraint = constraint
-        self.radius = radius
-        self.alpha = alpha
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.data_norm = data_norm
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    solver: "str | Solver" = "auto"
+    constraint: "str | Constraint" = "l1"
+    radius: float = 1.0
+    alpha: float | None = 0.0
+    schema: Any = None
+    feature_bounds: Any = None
+    data_norm: float | None = None
+    clip_norm: float | None = None
+    fit_intercept: bool = False
+    intercept_scaling: float = 1.0
+    classes: Any = None
+    class_weight: dict[Any, float] | None = None
+    random_state: Any = None
+    verbose: int | None = None
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: a model through the origin cannot follow class weights, and scores poorly with them."""

@@ -1,12 +1,11 @@
 """Private linear classification that minimises the loss of the worst group."""
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from skdp._data_validation import Facts
-from skdp._docstrings import complete_docstring
 from skdp._progress import with_callbacks
 from skdp._table_types import is_lazy
 from skdp._validation import check_integer
@@ -14,7 +13,7 @@ from skdp.estimators._classifier import DPProbabilisticClassifier, Probabilistic
 from skdp.estimators._group_labels import Groups, check_group_sizes, read_groups
 from skdp.estimators._plan import Plan
 from skdp.estimators._report import brief
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import complete_estimator
 from skdp.privacy.errors import silent, warn
 from skdp.privacy.report.statement import PrivacyReport
 from skdp.solvers import GroupDROProblem, Problem, Solver, SolverResult
@@ -54,7 +53,8 @@ class GroupDROTask(ProbabilisticTask):
         }
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPGroupDROClassifier(DPProbabilisticClassifier):
     r"""Logistic regression for two classes that minimises the loss of the worst group, with differential privacy.
 
@@ -174,33 +174,18 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
         "loss": "the loss is the logistic one",
     }
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        solver: "str | Solver" = "auto",
-        alpha: float | None = None,
-        schema: Any = None,
-        feature_bounds: Any = None,
-        data_norm: float | None = None,
-        classes: Any = None,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.solver = solver
-        self.alpha = alpha
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.data_norm = data_norm
-        self.classes = classes
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    solver: "str | Solver" = "auto"
+    alpha: float | None = None
+    schema: Any = None
+    feature_bounds: Any = None
+    data_norm: float | None = None
+    classes: Any = None
+    random_state: Any = None
+    verbose: int | None = None
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: two classes only; with noise, tables of a test's size are classified poorly."""

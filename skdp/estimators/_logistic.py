@@ -1,16 +1,16 @@
 """Private logistic regression, binary and multinomial."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
-from skdp._docstrings import complete_docstring
 from skdp.estimators._base import WeightedMixin
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
 from skdp.estimators._inference import InferenceMixin, InferenceTask
 from skdp.estimators._plan import Plan
 from skdp.estimators._shrunk_indicators import shrunk_indicators
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import complete_estimator
 from skdp.privacy.oracle import Oracle
 from skdp.solvers import Solver, SolverResult
 
@@ -22,7 +22,8 @@ class LogisticTask(InferenceTask, ProbabilisticTask):
         return shrunk_indicators(self.row_schema, super().solved(plan, oracle, rng))
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassifier):
     r"""Logistic regression whose fitted model is differentially private.
 
@@ -117,46 +118,23 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
 
     _task_class = LogisticTask
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        solver: "str | Solver" = "auto",
-        alpha: float | None = None,
-        l1_ratio: float = 0.0,
-        schema: Any = None,
-        feature_bounds: Any = None,
-        data_norm: float | None = None,
-        clip_norm: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: Any = None,
-        class_weight: dict[Any, float] | None = None,
-        max_sample_weight: float | None = None,
-        inference: bool = False,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.solver = solver
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.data_norm = data_norm
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.max_sample_weight = max_sample_weight
-        self.inference = inference
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    solver: "str | Solver" = "auto"
+    alpha: float | None = None
+    l1_ratio: float = 0.0
+    schema: Any = None
+    feature_bounds: Any = None
+    data_norm: float | None = None
+    clip_norm: float | None = None
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    classes: Any = None
+    class_weight: dict[Any, float] | None = None
+    max_sample_weight: float | None = None
+    inference: bool = False
+    random_state: Any = None
+    verbose: int | None = None

@@ -2,17 +2,17 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from skdp._data_validation import Facts, TargetReader
-from skdp._docstrings import complete_docstring
 from skdp._progress import with_callbacks
 from skdp._validation import shown
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._dry_run import try_saddle
 from skdp.estimators._plan import Plan
 from skdp.estimators._task import Task
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import complete_estimator
 from skdp.minimax import SaddleProblem
 from skdp.minimax._validation import check_sizes
 from skdp.privacy.errors import silent
@@ -66,7 +66,8 @@ class MinimaxTask(Task):
         return "every target, where there are any, is a finite number"
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPMinimax(DPEstimator):
     r"""Solve a user-defined saddle problem with differential privacy.
 
@@ -171,31 +172,17 @@ class DPMinimax(DPEstimator):
         "target_bounds": "the problem sees targets as they are; let it clip them itself, by public bounds",
     }
 
-    @explain_refusals
-    def __init__(
-        self,
-        saddle: "SaddleProblem | Callable[[int], SaddleProblem]",
-        *,
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        solver: "str | Solver" = "auto",
-        alpha: float | None = None,
-        data_norm: float | None = None,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.saddle = saddle
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.solver = solver
-        self.alpha = alpha
-        self.data_norm = data_norm
-        self.random_state = random_state
-        self.verbose = verbose
+    saddle: "SaddleProblem | Callable[[int], SaddleProblem]"
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    solver: "str | Solver" = "auto"
+    alpha: float | None = None
+    data_norm: float | None = None
+    random_state: Any = None
+    verbose: int | None = None
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, *, persons: Any = None, **unsupported: Any) -> Any:

@@ -1,17 +1,16 @@
 """Private multinomial naive Bayes."""
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from skdp._data_validation import Facts, read_unlabelled
-from skdp._docstrings import complete_docstring
 from skdp._validation import check_number
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
 from skdp.estimators._plan import Plan
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import complete_estimator
 from skdp.preprocessing._scaling import RowNormClipper
 from skdp.solvers.statistics.naive_bayes import NaiveBayes
 
@@ -36,7 +35,8 @@ class NaiveBayesTask(ProbabilisticTask):
         return replace(plan, reason="the only one")
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPMultinomialNB(DPProbabilisticClassifier):
     r"""Multinomial naive Bayes whose fitted model is differentially private, for text and other counts.
 
@@ -104,29 +104,16 @@ class DPMultinomialNB(DPProbabilisticClassifier):
         "solver": "there is one algorithm",
     }
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        alpha: "str | float" = "auto",
-        data_norm: float = 1.0,
-        classes: Any = None,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.alpha = alpha
-        self.data_norm = data_norm
-        self.classes = classes
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    alpha: "str | float" = "auto"
+    data_norm: float = 1.0
+    classes: Any = None
+    random_state: Any = None
+    verbose: int | None = None
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: the model is for counts, as scikit-learn's is."""

@@ -1,11 +1,11 @@
 """Private linear regression of a quantile."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from skdp._docstrings import complete_docstring
 from skdp._validation import check_number
 from skdp.estimators._regressor import DPRegressor, RegressionTask
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import complete_estimator
 from skdp.losses import Quantile
 from skdp.privacy.queries import Loss
 from skdp.solvers import Solver
@@ -28,7 +28,8 @@ class QuantileTask(RegressionTask):
         return Quantile(float(self.quantile))
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPQuantileRegressor(DPRegressor):
     r"""Linear regression of a quantile of y, whose fitted model is differentially private.
 
@@ -112,42 +113,21 @@ class DPQuantileRegressor(DPRegressor):
 
     _task_class = QuantileTask
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        quantile: float = 0.5,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        solver: "str | Solver" = "auto",
-        target_bounds: tuple[float, float] | None = None,
-        alpha: float | None = None,
-        l1_ratio: float = 0.0,
-        schema: Any = None,
-        feature_bounds: Any = None,
-        data_norm: float | None = None,
-        clip_norm: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.quantile = quantile
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.solver = solver
-        self.target_bounds = target_bounds
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.data_norm = data_norm
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    quantile: float = 0.5
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    solver: "str | Solver" = "auto"
+    target_bounds: tuple[float, float] | None = None
+    alpha: float | None = None
+    l1_ratio: float = 0.0
+    schema: Any = None
+    feature_bounds: Any = None
+    data_norm: float | None = None
+    clip_norm: float | None = None
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    random_state: Any = None
+    verbose: int | None = None

@@ -1,20 +1,19 @@
 """Private linear regression."""
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Facts
-from skdp._docstrings import complete_docstring
 from skdp._validation import check_number
 from skdp.estimators._base import WeightedMixin
 from skdp.estimators._inference import InferenceMixin, InferenceTask
 from skdp.estimators._link import LogCalibration
 from skdp.estimators._plan import Plan
 from skdp.estimators._regressor import DPRegressor, RegressionTask
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import complete_estimator
 from skdp.privacy.errors import LowSignalWarning, warn
 from skdp.solvers import Solver, SolverResult, Uncertainty
 
@@ -34,7 +33,8 @@ class LinearTask(InferenceTask, RegressionTask):
         return model
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
     r"""Linear regression whose fitted model is differentially private.
 
@@ -131,51 +131,27 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
 
     _task_class = LinearTask
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        solver: "str | Solver" = "auto",
-        target_bounds: tuple[float, float] | None = None,
-        link: str = "identity",
-        max_exposure: float = 1.0,
-        alpha: float | None = None,
-        l1_ratio: float = 0.0,
-        schema: Any = None,
-        feature_bounds: Any = None,
-        data_norm: float | None = None,
-        clip_norm: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        max_sample_weight: float | None = None,
-        inference: bool = False,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.solver = solver
-        self.target_bounds = target_bounds
-        self.link = link
-        self.max_exposure = max_exposure
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.data_norm = data_norm
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.max_sample_weight = max_sample_weight
-        self.inference = inference
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    solver: "str | Solver" = "auto"
+    target_bounds: tuple[float, float] | None = None
+    link: str = "identity"
+    max_exposure: float = 1.0
+    alpha: float | None = None
+    l1_ratio: float = 0.0
+    schema: Any = None
+    feature_bounds: Any = None
+    data_norm: float | None = None
+    clip_norm: float | None = None
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    max_sample_weight: float | None = None
+    inference: bool = False
+    random_state: Any = None
+    verbose: int | None = None
 
     def predict(self, X: Any, return_interval: float | None = None) -> Any:
         """Return the predicted target of each record, within ``target_bounds``.

@@ -1,10 +1,10 @@
 """Private linear regression with robust losses."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from skdp._docstrings import complete_docstring
 from skdp.estimators._regressor import ROBUST, DPRegressor, RegressionTask
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import complete_estimator
 from skdp.solvers import Solver
 
 
@@ -15,7 +15,8 @@ class RobustTask(RegressionTask):
     stays_in_reach: ClassVar[bool] = True
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPRobustRegressor(DPRegressor):
     r"""Linear regression with a loss of bounded slope, whose fitted model is differentially private.
 
@@ -99,44 +100,22 @@ class DPRobustRegressor(DPRegressor):
 
     _task_class = RobustTask
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        solver: "str | Solver" = "auto",
-        loss: str = "welsch",
-        threshold: float | None = None,
-        target_bounds: tuple[float, float] | None = None,
-        alpha: float | None = None,
-        l1_ratio: float = 0.0,
-        schema: Any = None,
-        feature_bounds: Any = None,
-        data_norm: float | None = None,
-        clip_norm: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.solver = solver
-        self.loss = loss
-        self.threshold = threshold
-        self.target_bounds = target_bounds
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.data_norm = data_norm
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    solver: "str | Solver" = "auto"
+    loss: str = "welsch"
+    threshold: float | None = None
+    target_bounds: tuple[float, float] | None = None
+    alpha: float | None = None
+    l1_ratio: float = 0.0
+    schema: Any = None
+    feature_bounds: Any = None
+    data_norm: float | None = None
+    clip_norm: float | None = None
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    random_state: Any = None
+    verbose: int | None = None

@@ -1,12 +1,12 @@
 """Private linear support vector machines."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from skdp._docstrings import complete_docstring
 from skdp._validation import check_option
 from skdp.estimators._base import WeightedMixin
 from skdp.estimators._classifier import ClassificationTask, DPClassifier
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import complete_estimator
 from skdp.losses import Hinge, HuberHinge, SquaredHinge
 from skdp.privacy.queries import Loss
 from skdp.solvers import Solver
@@ -27,7 +27,8 @@ class SVCTask(ClassificationTask):
         return LOSSES[self.loss](1 if n_classes == 2 else n_classes)
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPLinearSVC(WeightedMixin, DPClassifier):
     r"""Linear support vector classification whose fitted model is differentially private.
 
@@ -118,46 +119,23 @@ class DPLinearSVC(WeightedMixin, DPClassifier):
 
     _task_class = SVCTask
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        solver: "str | Solver" = "auto",
-        loss: str = "huber_hinge",
-        alpha: float | None = None,
-        l1_ratio: float = 0.0,
-        schema: Any = None,
-        feature_bounds: Any = None,
-        data_norm: float | None = None,
-        clip_norm: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        classes: Any = None,
-        class_weight: dict[Any, float] | None = None,
-        max_sample_weight: float | None = None,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.solver = solver
-        self.loss = loss
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.data_norm = data_norm
-        self.clip_norm = clip_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.max_sample_weight = max_sample_weight
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    solver: "str | Solver" = "auto"
+    loss: str = "huber_hinge"
+    alpha: float | None = None
+    l1_ratio: float = 0.0
+    schema: Any = None
+    feature_bounds: Any = None
+    data_norm: float | None = None
+    clip_norm: float | None = None
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    classes: Any = None
+    class_weight: dict[Any, float] | None = None
+    max_sample_weight: float | None = None
+    random_state: Any = None
+    verbose: int | None = None

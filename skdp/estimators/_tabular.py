@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -11,7 +11,6 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdp._data_validation import quoting_no_data
-from skdp._docstrings import complete_docstring
 from skdp._persons import taken_persons
 from skdp._table_types import as_table, is_dask, is_lazy
 from skdp.data._dask import table_of
@@ -22,7 +21,7 @@ from skdp.estimators._regression import DPLinearRegression
 from skdp.estimators._regressor import DPRegressor
 from skdp.estimators._task import Choice
 from skdp.estimators._two_stages import Learning, LearningInPartitions, learning_of
-from skdp.estimators._unsupported import explain_refusals, refuse_fit_arguments
+from skdp.estimators._unsupported import complete_estimator, refuse_fit_arguments
 from skdp.estimators.additive._base import ColumnModel
 from skdp.estimators.additive._estimators import DPAdditiveClassifier
 from skdp.estimators.additive._reading import labels_of_columns, number_of_records
@@ -214,7 +213,8 @@ class TabularModel(ColumnModel):
         return self.estimator_
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticClassifier):
     r"""The classifier to start with: differentially private, with nothing to describe or to tune.
 
@@ -259,34 +259,21 @@ class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticCla
     _task_class = DPGradientBoostingClassifier._task_class
     _boosted, _usual, _faint = DPGradientBoostingClassifier, DPAdditiveClassifier, DPLogisticRegression
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        schema: Any = None,
-        feature_bounds: Any = None,
-        classes: Any = None,
-        class_weight: dict[Any, float] | None = None,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.classes = classes
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    schema: Any = None
+    feature_bounds: Any = None
+    classes: Any = None
+    class_weight: dict[Any, float] | None = None
+    random_state: Any = None
+    verbose: int | None = None
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
     r"""The regressor to start with: differentially private, with nothing to describe or to tune.
 
@@ -340,30 +327,15 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
     _task_class = DPGradientBoostingRegressor._task_class
     _boosted, _usual, _faint = DPGradientBoostingRegressor, DPLinearRegression, DPLinearRegression
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        target_bounds: tuple[float, float] | None = None,
-        link: str = "identity",
-        max_exposure: float = 1.0,
-        schema: Any = None,
-        feature_bounds: Any = None,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.target_bounds = target_bounds
-        self.link = link
-        self.max_exposure = max_exposure
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    target_bounds: tuple[float, float] | None = None
+    link: str = "identity"
+    max_exposure: float = 1.0
+    schema: Any = None
+    feature_bounds: Any = None
+    random_state: Any = None
+    verbose: int | None = None

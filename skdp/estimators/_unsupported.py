@@ -5,6 +5,8 @@ from collections.abc import Callable
 from inspect import Parameter, signature
 from typing import Any
 
+from skdp._docstrings import Kind, complete_docstring
+
 REFUSED = {
     "warm_start": "starting from an earlier private fit composes with it, so one fit's guarantee would not be the whole one",
     "sample_weight": "a weight is part of a record and would change the sensitivity; linear and additive models take it "
@@ -36,6 +38,12 @@ def explain_refusals(init: Callable[..., None]) -> Callable[..., None]:
     parameters = [p.replace(default=Parameter.empty) if p.name == "epsilon" else p for p in given.parameters.values()]
     wrapper.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
     return wrapper
+
+
+def complete_estimator(kind: Kind) -> Kind:
+    """Decorate an estimator that is a dataclass: `explain_refusals` in its constructor, and complete its docstring."""
+    kind.__init__ = explain_refusals(kind.__init__)  # type: ignore[misc]
+    return complete_docstring(kind)
 
 
 def refuse(kind: type, given: dict[str, Any]) -> None:

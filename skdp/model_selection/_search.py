@@ -4,6 +4,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any
@@ -472,6 +473,7 @@ class _DPSearch(Exported, ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, A
 
 
 @complete_docstring
+@dataclass(eq=False, repr=False)
 class DPGridSearchCV(_DPSearch):
     """Choose among all combinations of parameters, or among estimators, within one privacy budget.
 
@@ -524,38 +526,25 @@ class DPGridSearchCV(_DPSearch):
     1
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any,
-        *,
-        scoring: str = "roc_auc",
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        mechanism: str = "auto",
-        mean_trials: float = 8,
-        refit: bool | str = "auto",
-        validation_size: float = 0.2,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.scoring = scoring
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.mechanism = mechanism
-        self.mean_trials = mean_trials
-        self.refit = refit
-        self.validation_size = validation_size
-        self.random_state = random_state
+    estimator: Any
+    param_grid: Any
+    _: KW_ONLY
+    scoring: str = "roc_auc"
+    epsilon: float = 1.0
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    mechanism: str = "auto"
+    mean_trials: float = 8
+    refit: bool | str = "auto"
+    validation_size: float = 0.2
+    random_state: Any = None
 
     def _candidates(self, seed: int) -> list[dict[str, Any]]:
         return list(ParameterGrid(self.param_grid))
 
 
 @complete_docstring
+@dataclass(eq=False, repr=False)
 class DPRandomizedSearchCV(_DPSearch):
     """Choose among drawn combinations of parameters, or among estimators, within one privacy budget.
 
@@ -610,34 +599,19 @@ class DPRandomizedSearchCV(_DPSearch):
     Doubt      The candidates are of one class...
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_distributions: Any,
-        *,
-        n_iter: int = 10,
-        scoring: str = "roc_auc",
-        epsilon: float = 1.0,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        mechanism: str = "auto",
-        mean_trials: float = 8,
-        refit: bool | str = "auto",
-        validation_size: float = 0.2,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.n_iter = n_iter
-        self.scoring = scoring
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.mechanism = mechanism
-        self.mean_trials = mean_trials
-        self.refit = refit
-        self.validation_size = validation_size
-        self.random_state = random_state
+    estimator: Any
+    param_distributions: Any
+    _: KW_ONLY
+    n_iter: int = 10
+    scoring: str = "roc_auc"
+    epsilon: float = 1.0
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    mechanism: str = "auto"
+    mean_trials: float = 8
+    refit: bool | str = "auto"
+    validation_size: float = 0.2
+    random_state: Any = None
 
     def _candidates(self, seed: int) -> list[dict[str, Any]]:
         check_integer("n_iter", self.n_iter, minimum=1)

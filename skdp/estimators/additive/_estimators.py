@@ -1,13 +1,13 @@
 """Private additive models: the sum of one function per column, which can be read like a scorecard."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from skdp._docstrings import complete_docstring
 from skdp.estimators._base import WeightedMixin
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
 from skdp.estimators._inference import IntervalMixin, IntervalTask
 from skdp.estimators._regressor import DPRegressor, RegressionTask
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import complete_estimator
 from skdp.estimators.additive._base import AdditiveModel
 from skdp.estimators.additive._knots import intervals_for_classes, intervals_for_numbers
 from skdp.estimators.additive._task import AdditiveTask
@@ -22,7 +22,8 @@ class AdditiveClassificationTask(IntervalTask, AdditiveTask, ProbabilisticTask):
         return intervals_for_classes(signal, basis)
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbabilisticClassifier):
     r"""Additive logistic regression whose fitted model is differentially private.
 
@@ -107,49 +108,26 @@ class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbab
 
     _task_class = AdditiveClassificationTask
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        solver: "str | Solver" = "auto",
-        schema: Any = None,
-        feature_bounds: Any = None,
-        interactions: Any = (),
-        knots: Any = "auto",
-        monotone: dict[Any, int] | None = None,
-        alpha: float | None = None,
-        data_norm: float | None = None,
-        clip_norm: float | None = None,
-        classes: Any = None,
-        class_weight: dict[Any, float] | None = None,
-        max_sample_weight: float | None = None,
-        inference: bool = False,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.solver = solver
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.interactions = interactions
-        self.knots = knots
-        self.monotone = monotone
-        self.alpha = alpha
-        self.data_norm = data_norm
-        self.clip_norm = clip_norm
-        self.classes = classes
-        self.class_weight = class_weight
-        self.max_sample_weight = max_sample_weight
-        self.inference = inference
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    solver: "str | Solver" = "auto"
+    schema: Any = None
+    feature_bounds: Any = None
+    interactions: Any = ()
+    knots: Any = "auto"
+    monotone: dict[Any, int] | None = None
+    alpha: float | None = None
+    data_norm: float | None = None
+    clip_norm: float | None = None
+    classes: Any = None
+    class_weight: dict[Any, float] | None = None
+    max_sample_weight: float | None = None
+    inference: bool = False
+    random_state: Any = None
+    verbose: int | None = None
 
 
 class AdditiveRegressionTask(IntervalTask, AdditiveTask, RegressionTask):
@@ -161,7 +139,8 @@ class AdditiveRegressionTask(IntervalTask, AdditiveTask, RegressionTask):
         return intervals_for_numbers(signal, basis)
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegressor):
     r"""Additive regression whose fitted model is differentially private.
 
@@ -236,48 +215,24 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
 
     _task_class = AdditiveRegressionTask
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        solver: "str | Solver" = "auto",
-        target_bounds: tuple[float, float] | None = None,
-        link: str = "identity",
-        max_exposure: float = 1.0,
-        schema: Any = None,
-        feature_bounds: Any = None,
-        interactions: Any = (),
-        knots: Any = "auto",
-        monotone: dict[Any, int] | None = None,
-        alpha: float | None = None,
-        data_norm: float | None = None,
-        clip_norm: float | None = None,
-        max_sample_weight: float | None = None,
-        inference: bool = False,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.solver = solver
-        self.target_bounds = target_bounds
-        self.link = link
-        self.max_exposure = max_exposure
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.interactions = interactions
-        self.knots = knots
-        self.monotone = monotone
-        self.alpha = alpha
-        self.data_norm = data_norm
-        self.clip_norm = clip_norm
-        self.max_sample_weight = max_sample_weight
-        self.inference = inference
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    solver: "str | Solver" = "auto"
+    target_bounds: tuple[float, float] | None = None
+    link: str = "identity"
+    max_exposure: float = 1.0
+    schema: Any = None
+    feature_bounds: Any = None
+    interactions: Any = ()
+    knots: Any = "auto"
+    monotone: dict[Any, int] | None = None
+    alpha: float | None = None
+    data_norm: float | None = None
+    clip_norm: float | None = None
+    max_sample_weight: float | None = None
+    inference: bool = False
+    random_state: Any = None
+    verbose: int | None = None

@@ -1,15 +1,15 @@
 """Private gradient boosting: an additive model, then random trees that find which columns interact."""
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from skdp._docstrings import complete_docstring
 from skdp.estimators._base import DPEstimator
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask, probabilities
 from skdp.estimators._regressor import DPRegressor, RegressionTask
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import complete_estimator
 from skdp.estimators.additive._knots import intervals_for_classes, intervals_for_numbers
 from skdp.estimators.boosting._base import BoostedModel
 from skdp.estimators.boosting._task import BoostedTask
@@ -94,7 +94,8 @@ class BoostedClassificationTask(BoostedTask, ProbabilisticTask):
         return intervals_for_classes(signal * self._share(signal, len(basis.facts.columns)) ** 0.5, basis)
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPGradientBoostingClassifier(StagedClassification, BoostedModel, DPProbabilisticClassifier):
     r"""Gradient boosting for classes whose fitted model is differentially private, and which finds interactions by itself.
 
@@ -148,31 +149,17 @@ class DPGradientBoostingClassifier(StagedClassification, BoostedModel, DPProbabi
 
     _task_class = BoostedClassificationTask
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        schema: Any = None,
-        feature_bounds: Any = None,
-        classes: Any = None,
-        class_weight: dict[Any, float] | None = None,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.classes = classes
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    schema: Any = None
+    feature_bounds: Any = None
+    classes: Any = None
+    class_weight: dict[Any, float] | None = None
+    random_state: Any = None
+    verbose: int | None = None
 
 
 class BoostedRegressionTask(BoostedTask, RegressionTask):
@@ -185,7 +172,8 @@ class BoostedRegressionTask(BoostedTask, RegressionTask):
         return intervals_for_numbers(signal * self._share(signal, len(basis.facts.columns)) ** 0.5, basis)
 
 
-@complete_docstring
+@complete_estimator
+@dataclass(eq=False, repr=False)
 class DPGradientBoostingRegressor(StagedRegression, BoostedModel, DPRegressor):
     r"""Gradient boosting for numbers whose fitted model is differentially private, and which finds interactions by itself.
 
@@ -237,30 +225,15 @@ class DPGradientBoostingRegressor(StagedRegression, BoostedModel, DPRegressor):
 
     _task_class = BoostedRegressionTask
 
-    @explain_refusals
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        target_bounds: tuple[float, float] | None = None,
-        link: str = "identity",
-        max_exposure: float = 1.0,
-        schema: Any = None,
-        feature_bounds: Any = None,
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.target_bounds = target_bounds
-        self.link = link
-        self.max_exposure = max_exposure
-        self.schema = schema
-        self.feature_bounds = feature_bounds
-        self.random_state = random_state
-        self.verbose = verbose
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    target_bounds: tuple[float, float] | None = None
+    link: str = "identity"
+    max_exposure: float = 1.0
+    schema: Any = None
+    feature_bounds: Any = None
+    random_state: Any = None
+    verbose: int | None = None

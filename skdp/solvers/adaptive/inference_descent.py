@@ -2,7 +2,7 @@
 
 import bisect
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -130,6 +130,7 @@ class InferenceShares(NamedTuple):
     steps: float
 
 
+@dataclass(eq=False, repr=False)
 class InferenceDescent(WhiteningSolver):
     r"""Replicated descents with bounded, unbiased scores on privately whitened features, and a released sandwich covariance.
 
@@ -249,13 +250,11 @@ class InferenceDescent(WhiteningSolver):
         level = self._edge(problem) / math.sqrt(self._shares(problem).bread) / limit
         return max(problem.extra.correlation_factor * level, float(self._drowned(problem)))
 
-    def __init__(
-        self, n_steps: int = 40, *, n_replicates: int = 2, robust: bool | None = None, row_bound: float | None = None
-    ) -> None:
-        self.n_steps = n_steps
-        self.n_replicates = n_replicates
-        self.robust = robust
-        self.row_bound = row_bound
+    n_steps: int = 40
+    _: KW_ONLY
+    n_replicates: int = 2
+    robust: bool | None = None
+    row_bound: float | None = None
 
     def _schedule(self, problem: Problem) -> Schedule:
         self._check_unbiased(problem)

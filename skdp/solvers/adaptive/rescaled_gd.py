@@ -1,7 +1,7 @@
 """Fit linear models of numbers with a kinked loss, on privately whitened features and rescaled targets: the untuned default."""
 
 import math
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -62,6 +62,7 @@ COVERAGE_STEPS, COVERAGE_STEP, COVERAGE_DECAY, FURTHEST = 12, 0.8, 0.75, 0.25
 SIGNIFICANT, NARROWED = 2.0, 0.3
 
 
+@dataclass(eq=False, repr=False)
 class RescaledGradientDescent(WhiteningSolver):
     r"""Gradient steps on privately whitened features and rescaled targets, then private calibration of the intercept.
 
@@ -128,24 +129,14 @@ class RescaledGradientDescent(WhiteningSolver):
     needs = frozenset({"convex", "kinked", "numbers", "plain"})
     constant = "a constant"
 
-    def __init__(
-        self,
-        n_steps: int | None = None,
-        *,
-        path: float = 60.0,
-        target_share: float | None = None,
-        means_share: float = 0.05,
-        histogram_share: float = 0.01,
-        moment_share: float = 0.15,
-        coverage_share: float = 0.05,
-    ) -> None:
-        self.n_steps = n_steps
-        self.path = path
-        self.target_share = target_share
-        self.means_share = means_share
-        self.histogram_share = histogram_share
-        self.moment_share = moment_share
-        self.coverage_share = coverage_share
+    n_steps: int | None = None
+    _: KW_ONLY
+    path: float = 60.0
+    target_share: float | None = None
+    means_share: float = 0.05
+    histogram_share: float = 0.01
+    moment_share: float = 0.15
+    coverage_share: float = 0.05
 
     def _schedule(self, problem: Problem) -> Schedule:
         if hopeless(problem):

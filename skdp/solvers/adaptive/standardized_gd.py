@@ -1,7 +1,7 @@
 """Fit linear classifiers by gradient descent on privately standardised features, then calibrate them: the untuned default."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -149,6 +149,7 @@ class FirstReleases(NamedTuple):
     released: ReleasedMoments
 
 
+@dataclass(eq=False, repr=False)
 class StandardizedGradientDescent(AdaptiveSolver):
     r"""Clipped gradient descent with momentum on privately standardised features, then private calibration.
 
@@ -250,30 +251,17 @@ class StandardizedGradientDescent(AdaptiveSolver):
     needs = frozenset({"classes", "convex", "plain"})
     takes_weights = True
 
-    def __init__(
-        self,
-        n_steps: int | None = None,
-        *,
-        labels_share: float | None = None,
-        moments_share: float = 0.09,
-        calibration_share: float | None = None,
-        n_calibration_steps: int = 30,
-        clip: float | None = None,
-        noise: float | None = None,
-        ridge: float = 1.0,
-        momentum: float = 0.8,
-        tail_average: float = 0.5,
-    ) -> None:
-        self.n_steps = n_steps
-        self.labels_share = labels_share
-        self.moments_share = moments_share
-        self.calibration_share = calibration_share
-        self.n_calibration_steps = n_calibration_steps
-        self.clip = clip
-        self.noise = noise
-        self.ridge = ridge
-        self.momentum = momentum
-        self.tail_average = tail_average
+    n_steps: int | None = None
+    _: KW_ONLY
+    labels_share: float | None = None
+    moments_share: float = 0.09
+    calibration_share: float | None = None
+    n_calibration_steps: int = 30
+    clip: float | None = None
+    noise: float | None = None
+    ridge: float = 1.0
+    momentum: float = 0.8
+    tail_average: float = 0.5
 
     def title_for(self, problem: Problem) -> str:
         """Return the title: without the calibration if the fit has none, and with what bounds the gradients."""

@@ -1,6 +1,7 @@
 """Fit linear models with the squared loss by gradient descent on privately whitened features: the untuned default."""
 
 import math
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from scipy.special import ndtri
@@ -72,6 +73,7 @@ WIDER_FROM, WIDER_BY = 0.03, 40.0
 UNCLIPPED = 1e9
 
 
+@dataclass(eq=False, repr=False)
 class WhitenedGradientDescent(WhiteningSolver):
     r"""Clipped gradient descent on privately whitened features, finished by one Newton step with the average gradient.
 
@@ -142,22 +144,13 @@ class WhitenedGradientDescent(WhiteningSolver):
     takes_weights = True
     constant = "the mean of the targets"
 
-    def __init__(
-        self,
-        n_steps: int = 40,
-        *,
-        path: float = 12.0,
-        warm_up: float = 0.3,
-        means_share: float = 0.05,
-        histogram_share: float = 0.01,
-        moment_share: float = 0.2,
-    ) -> None:
-        self.n_steps = n_steps
-        self.path = path
-        self.warm_up = warm_up
-        self.means_share = means_share
-        self.histogram_share = histogram_share
-        self.moment_share = moment_share
+    n_steps: int = 40
+    _: KW_ONLY
+    path: float = 12.0
+    warm_up: float = 0.3
+    means_share: float = 0.05
+    histogram_share: float = 0.01
+    moment_share: float = 0.2
 
     def _schedule(self, problem: Problem) -> Schedule:
         if hopeless(problem):

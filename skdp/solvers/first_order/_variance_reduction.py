@@ -3,7 +3,7 @@
 import copy
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,6 +66,7 @@ class EpochSettings:
     smoothness: float
 
 
+@dataclass(eq=False, repr=False)
 class VarianceReduction(Solver):
     """Base of the solvers that release one snapshot gradient per epoch, and many differences from it.
 
@@ -80,24 +81,14 @@ class VarianceReduction(Solver):
     needs = frozenset({"convex", "pointwise", "smooth"})
     noiseless_epochs: ClassVar[int]
 
-    def __init__(
-        self,
-        n_epochs: int | None = None,
-        *,
-        n_inner: int | None = None,
-        batch_size: float | None = None,
-        step_size: "float | str | None" = None,
-        snapshot_share: float = 0.8,
-        difference_clip: float = 0.5,
-        theorem: bool = False,
-    ) -> None:
-        self.n_epochs = n_epochs
-        self.n_inner = n_inner
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.snapshot_share = snapshot_share
-        self.difference_clip = difference_clip
-        self.theorem = theorem
+    n_epochs: int | None = None
+    _: KW_ONLY
+    n_inner: int | None = None
+    batch_size: float | None = None
+    step_size: "float | str | None" = None
+    snapshot_share: float = 0.8
+    difference_clip: float = 0.5
+    theorem: bool = False
 
     def default_clip_norm(self, problem: Problem) -> float:
         """Return the clip norm of "gd"; with ``theorem`` the largest norm of a gradient, so that nothing is clipped."""

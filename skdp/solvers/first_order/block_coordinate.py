@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ class Lengths(NamedTuple):
     factor: float
 
 
+@dataclass(eq=False, repr=False)
 class BlockCoordinateDescent(Solver):
     r"""Steps on random blocks of coordinates, each of a length that suits its smoothness, with an average per round.
 
@@ -127,22 +129,13 @@ class BlockCoordinateDescent(Solver):
     needs = frozenset({"convex", "pointwise", "separable", "smooth"})
     uses_bounds = True
 
-    def __init__(
-        self,
-        sampling: Any = "uniform",
-        *,
-        n_rounds: int | None = None,
-        n_inner: int | None = None,
-        step_size: float | None = None,
-        tau: int | None = None,
-        blocks: Any = None,
-    ) -> None:
-        self.sampling = sampling
-        self.n_rounds = n_rounds
-        self.n_inner = n_inner
-        self.step_size = step_size
-        self.tau = tau
-        self.blocks = blocks
+    sampling: Any = "uniform"
+    _: KW_ONLY
+    n_rounds: int | None = None
+    n_inner: int | None = None
+    step_size: float | None = None
+    tau: int | None = None
+    blocks: Any = None
 
     def default_alpha(self, problem: Problem) -> float:
         """Return ``1 / n_samples`` for an l1 penalty, else 0: a ridge in the units of X would shrink narrow columns to 0."""

@@ -1,7 +1,7 @@
 """Fit linear models over a polytope by DP Frank-Wolfe: steps towards vertices with the best noisy scores."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -27,6 +27,7 @@ LEAST_SHARE = 0.5
 SMALLEST_ERROR = 1e-200
 
 
+@dataclass(eq=False, repr=False)
 class FrankWolfe(Solver):
     r"""Frank-Wolfe steps over a polytope, each towards a vertex that nearly minimises the linearised objective.
 
@@ -82,8 +83,7 @@ class FrankWolfe(Solver):
     needs = frozenset({"convex", "pointwise", "smooth", "vertices"})
     pure = True
 
-    def __init__(self, n_steps: int | None = None) -> None:
-        self.n_steps = n_steps
+    n_steps: int | None = None
 
     def default_alpha(self, problem: Problem) -> float:
         """Return 0: the constraint takes the place of a penalty."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -21,6 +22,7 @@ WORK, FEWEST_ON_LARGE_TABLES = 3e8, 30
 MOST_WITH_KINKS, WORK_WITH_KINKS = 1000, 1e9
 
 
+@dataclass(eq=False, repr=False)
 class GradientDescent(MomentumSolver):
     r"""Gradient descent with momentum on noisy full-data gradients, averaged over the last iterates.
 
@@ -103,24 +105,14 @@ class GradientDescent(MomentumSolver):
     name = "gd"
     title = "DP-GD, full-data gradient descent with momentum and tail averaging (Wang, Ye, Xu 2017, Algorithm 4)"
 
-    def __init__(
-        self,
-        n_steps: int | None = None,
-        *,
-        step_size: float | None = None,
-        momentum: float = 0.9,
-        tail_average: float = 0.5,
-        output: str = "average",
-        radius: float | None = None,
-        standardize: float | None = None,
-    ) -> None:
-        self.n_steps = n_steps
-        self.step_size = step_size
-        self.momentum = momentum
-        self.tail_average = tail_average
-        self.output = output
-        self.radius = radius
-        self.standardize = standardize
+    n_steps: int | None = None
+    _: KW_ONLY
+    step_size: float | None = None
+    momentum: float = 0.9
+    tail_average: float = 0.5
+    output: str = "average"
+    radius: float | None = None
+    standardize: float | None = None
 
     def _check(self, problem: Problem) -> None:
         super()._check(problem)

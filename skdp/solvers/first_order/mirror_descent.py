@@ -1,6 +1,7 @@
 """Fit linear models over a constraint set by accelerated mirror descent on noisy clipped gradients."""
 
 import math
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -33,6 +34,7 @@ MOST_GIVEN = 10**7
 LEAST_SMOOTHNESS = 1e-200
 
 
+@dataclass(eq=False, repr=False)
 class AcceleratedMirrorDescent(Solver):
     r"""Accelerated mirror descent in a constraint set, on noisy full-data gradients.
 
@@ -106,9 +108,9 @@ class AcceleratedMirrorDescent(Solver):
     title = "accelerated mirror descent in a constraint set (Wang, Ye, Xu 2017, Algorithm 3, repaired)"
     needs = frozenset({"convex", "mirror", "pointwise", "smooth"})
 
-    def __init__(self, n_steps: int | None = None, *, step_scale: float = 1.0) -> None:
-        self.n_steps = n_steps
-        self.step_scale = step_scale
+    n_steps: int | None = None
+    _: KW_ONLY
+    step_scale: float = 1.0
 
     def default_alpha(self, problem: Problem) -> float:
         """Return 0: the constraint takes the place of a penalty."""

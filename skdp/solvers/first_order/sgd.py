@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -26,6 +27,7 @@ WORK = 1e9
 SMALLEST_BATCH, NOISELESS_BATCH = 32, 1024
 
 
+@dataclass(eq=False, repr=False)
 class SGD(MomentumSolver):
     r"""Stochastic gradient descent with momentum on Poisson samples, averaged over the last iterates.
 
@@ -105,26 +107,15 @@ class SGD(MomentumSolver):
     name = "sgd"
     title = "DP-SGD, mini-batches by Poisson sampling or in a single pass, with momentum (Bassily et al. 2014, Arora et al. 2020)"
 
-    def __init__(
-        self,
-        n_steps: int | None = None,
-        *,
-        batch_size: float | None = None,
-        step_size: float | None = None,
-        momentum: float = 0.9,
-        tail_average: float = 0.5,
-        radius: float | None = None,
-        standardize: float | None = None,
-        sampling: str = "poisson",
-    ) -> None:
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.momentum = momentum
-        self.tail_average = tail_average
-        self.radius = radius
-        self.standardize = standardize
-        self.sampling = sampling
+    n_steps: int | None = None
+    _: KW_ONLY
+    batch_size: float | None = None
+    step_size: float | None = None
+    momentum: float = 0.9
+    tail_average: float = 0.5
+    radius: float | None = None
+    standardize: float | None = None
+    sampling: str = "poisson"
 
     def _check(self, problem: Problem) -> None:
         super()._check(problem)

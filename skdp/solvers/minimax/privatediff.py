@@ -1,6 +1,7 @@
 """Solve saddle problems by PrivateDiff: descent on primal gradients that noisy differences keep up to date."""
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import cast
 
 import numpy as np
@@ -24,6 +25,7 @@ from skdp.solvers.minimax._saddle_steps import (
 LARGEST_CLIP = 1e50
 
 
+@dataclass(eq=False, repr=False)
 class PrivateDiff(SaddleSolver):
     r"""Descent on an estimate of the primal gradient, refreshed periodically and updated by noisy differences in between.
 
@@ -117,40 +119,22 @@ class PrivateDiff(SaddleSolver):
     _length = "n_rounds"
     _averaged, _on_others = "restarts", "; differences have noise in proportion to the last move"
 
-    def __init__(
-        self,
-        n_rounds: int | None = None,
-        *,
-        restart_every: int = 2,
-        n_dual_steps: int = 1,
-        batch_size: float | None = None,
-        primal_step_size: float | None = None,
-        dual_step_size: float | None = None,
-        primal_clip_norm: float | None = None,
-        dual_clip_norm: float | None = None,
-        difference_slope: float | None = None,
-        difference_offset: float = 0.0,
-        dual_share: float = 0.1,
-        restart_share: float = 0.7,
-        preparation_share: float = 0.1,
-        standardize: bool | None = None,
-        output: str = "average",
-    ) -> None:
-        self.n_rounds = n_rounds
-        self.restart_every = restart_every
-        self.n_dual_steps = n_dual_steps
-        self.batch_size = batch_size
-        self.primal_step_size = primal_step_size
-        self.dual_step_size = dual_step_size
-        self.primal_clip_norm = primal_clip_norm
-        self.dual_clip_norm = dual_clip_norm
-        self.difference_slope = difference_slope
-        self.difference_offset = difference_offset
-        self.dual_share = dual_share
-        self.restart_share = restart_share
-        self.preparation_share = preparation_share
-        self.standardize = standardize
-        self.output = output
+    n_rounds: int | None = None
+    _: KW_ONLY
+    restart_every: int = 2
+    n_dual_steps: int = 1
+    batch_size: float | None = None
+    primal_step_size: float | None = None
+    dual_step_size: float | None = None
+    primal_clip_norm: float | None = None
+    dual_clip_norm: float | None = None
+    difference_slope: float | None = None
+    difference_offset: float = 0.0
+    dual_share: float = 0.1
+    restart_share: float = 0.7
+    preparation_share: float = 0.1
+    standardize: bool | None = None
+    output: str = "average"
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return preparation, then per round dual gradients and a primal gradient or difference; raises for bad parameters."""

@@ -1,6 +1,7 @@
 """Solve saddle problems by DP-SGDA: simultaneous descent and ascent on noisy gradients."""
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import cast
 
 import numpy as np
@@ -12,6 +13,7 @@ from skdp.solvers.minimax._problem import MinimaxProblem
 from skdp.solvers.minimax._saddle_steps import SaddleSettings, SaddleSolver, mechanism, signal
 
 
+@dataclass(eq=False, repr=False)
 class SGDA(SaddleSolver):
     r"""Gradient descent in the primal variables w and projected ascent in the dual ones v, from one release per step.
 
@@ -84,30 +86,17 @@ class SGDA(SaddleSolver):
     title = "DP-SGDA, descent and ascent on jointly released gradients of a saddle problem (Zhang et al. 2025, Algorithm 1)"
     _length = "n_steps"
 
-    def __init__(
-        self,
-        n_steps: int | None = None,
-        *,
-        batch_size: float | None = None,
-        primal_step_size: float | None = None,
-        dual_step_size: float | None = None,
-        primal_clip_norm: float | None = None,
-        dual_clip_norm: float | None = None,
-        dual_share: float = 0.1,
-        preparation_share: float = 0.1,
-        standardize: bool | None = None,
-        output: str = "average",
-    ) -> None:
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.primal_step_size = primal_step_size
-        self.dual_step_size = dual_step_size
-        self.primal_clip_norm = primal_clip_norm
-        self.dual_clip_norm = dual_clip_norm
-        self.dual_share = dual_share
-        self.preparation_share = preparation_share
-        self.standardize = standardize
-        self.output = output
+    n_steps: int | None = None
+    _: KW_ONLY
+    batch_size: float | None = None
+    primal_step_size: float | None = None
+    dual_step_size: float | None = None
+    primal_clip_norm: float | None = None
+    dual_clip_norm: float | None = None
+    dual_share: float = 0.1
+    preparation_share: float = 0.1
+    standardize: bool | None = None
+    output: str = "average"
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return the releases of the preparation, then one joint gradient per step; raises for invalid parameters."""

@@ -1,7 +1,7 @@
 """Fit linear models by objective perturbation: release the minimum of a randomly tilted objective."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq
@@ -25,6 +25,7 @@ SMALLEST_NOISE, LARGEST_NOISE, LARGEST_LOG = 1e-6, 1e6, 700.0
 ONE = "objective perturbation"
 
 
+@dataclass(eq=False, repr=False)
 class ObjectivePerturbation(MinimumSolver):
     r"""Objective perturbation: a random linear term is added to the objective, and its minimum is released.
 
@@ -74,8 +75,7 @@ class ObjectivePerturbation(MinimumSolver):
         "objective perturbation, the minimum of a randomly tilted objective (Chaudhuri, Monteleoni, Sarwate 2011, Algorithm 2)"
     )
 
-    def __init__(self, noise: float | None = None) -> None:
-        self.noise = noise
+    noise: float | None = None
 
     def default_alpha(self, problem: Problem) -> float:
         """Return the penalty at which a raw prediction has the wanted noise, above the least that the proof allows."""

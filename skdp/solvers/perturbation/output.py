@@ -1,5 +1,7 @@
 """Fit linear models by output perturbation: release the minimum with noise."""
 
+from dataclasses import dataclass
+
 from skdp._validation import check_number
 from skdp.privacy.objective_perturbation import ExponentialNorm
 from skdp.privacy.queries import Minimum
@@ -11,6 +13,7 @@ from skdp.solvers.perturbation._defaults import MinimumSolver, minimization, uni
 SMALLEST_NOISE, LARGEST_NOISE = 1e-6, 1e6
 
 
+@dataclass(eq=False, repr=False)
 class OutputPerturbation(MinimumSolver):
     r"""Output perturbation: the minimum of the penalised sum of losses is released with noise.
 
@@ -50,8 +53,7 @@ class OutputPerturbation(MinimumSolver):
     name = "output"
     title = "output perturbation, noise on the minimum (Chaudhuri, Monteleoni, Sarwate 2011, Algorithm 1)"
 
-    def __init__(self, noise: float = 0.7) -> None:
-        self.noise = noise
+    noise: float = 0.7
 
     def default_alpha(self, problem: Problem) -> float:
         """Return the penalty at which the noise of a raw prediction is ``self.noise``; ``1 / n_samples`` for ``epsilon=inf``."""

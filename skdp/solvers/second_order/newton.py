@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import cast
 
 import numpy as np
@@ -35,6 +35,7 @@ HESSIANS = ("released", "direction")
 Step = Callable[[int, np.ndarray], np.ndarray]
 
 
+@dataclass(eq=False, repr=False)
 class Newton(Solver):
     r"""Newton's method on noisy clipped gradients, with the curvature released as well.
 
@@ -105,24 +106,14 @@ class Newton(Solver):
     title = "Newton's method with private curvature (Ganesh, Haghifam, Steinke, Thakurta 2023)"
     needs = frozenset({"binary", "convex", "curved", "plain", "pointwise", "smooth"})
 
-    def __init__(
-        self,
-        n_steps: int | None = None,
-        *,
-        hessian: str = "released",
-        n_hessians: int | None = None,
-        curvature_share: float | None = None,
-        noise: float = 10.0,
-        upper_bound: bool = True,
-        tail_average: float = 0.25,
-    ) -> None:
-        self.n_steps = n_steps
-        self.hessian = hessian
-        self.n_hessians = n_hessians
-        self.curvature_share = curvature_share
-        self.noise = noise
-        self.upper_bound = upper_bound
-        self.tail_average = tail_average
+    n_steps: int | None = None
+    _: KW_ONLY
+    hessian: str = "released"
+    n_hessians: int | None = None
+    curvature_share: float | None = None
+    noise: float = 10.0
+    upper_bound: bool = True
+    tail_average: float = 0.25
 
     def default_clip_norm(self, problem: Problem) -> float:
         """Return the clip norm of "gd": between half and all of the largest norm of a gradient."""

@@ -179,6 +179,7 @@ class Stages:
         return next(number for least, number in steps.items() if self.signal >= least)
 
 
+@dataclass(eq=False, repr=False)
 class ClusterDescent(UnlabelledSolver):
     r"""K-means by a noisy tree of cells and noisy steps relative to centres.
 
@@ -207,8 +208,7 @@ class ClusterDescent(UnlabelledSolver):
     title = "k-means by noisy steps relative to centres, which a noisy tree of cells starts"
     takes_weights: ClassVar[bool] = True
 
-    def __init__(self, n_clusters: int = 8) -> None:
-        self.n_clusters = n_clusters
+    n_clusters: int = 8
 
     def schedule(self, problem: Any) -> Schedule:
         """Return centre, lengths, moments, levels of the tree, distances, steps and counts, except those that noise hides."""

@@ -2,7 +2,7 @@
 
 import copy
 import math
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class ClassEstimates:
     noise: np.ndarray
 
 
+@dataclass(eq=False, repr=False)
 class DiscriminantAnalysis(Solver):
     r"""Class-balanced linear discriminant analysis in closed form.
 
@@ -105,10 +106,10 @@ class DiscriminantAnalysis(Solver):
     title = "discriminant analysis from one release of the moments of both classes"
     needs = frozenset({"binary", "plain", "ranking"})
 
-    def __init__(self, covariance: str = "balanced", *, moments_share: float = 0.15, floor: float = 0.5) -> None:
-        self.covariance = covariance
-        self.moments_share = moments_share
-        self.floor = floor
+    covariance: str = "balanced"
+    _: KW_ONLY
+    moments_share: float = 0.15
+    floor: float = 0.5
 
     def default_alpha(self, problem: Problem) -> float:
         """Return 0: the solver shrinks its coefficients by the variance of their noise."""

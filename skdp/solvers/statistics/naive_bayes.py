@@ -1,6 +1,7 @@
 """Fit multinomial naive Bayes from one private release of the sums of each class."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from skdp.solvers._standardization import mean_noise
 NOISES, LEAST_ALPHA = 0.5, 1.0
 
 
+@dataclass(eq=False, repr=False)
 class NaiveBayes(Solver):
     r"""Multinomial naive Bayes from one release of counts and sums of the classes.
 
@@ -39,8 +41,7 @@ class NaiveBayes(Solver):
     title = "multinomial naive Bayes from one release of counts and sums of the classes"
     needs = frozenset({"classes", "plain", "pointwise"})
 
-    def __init__(self, alpha: "str | float" = "auto") -> None:
-        self.alpha = alpha
+    alpha: "str | float" = "auto"
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return the one release."""

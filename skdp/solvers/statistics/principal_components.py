@@ -82,6 +82,7 @@ class Components(ExtraFacts):
     longer: float
 
 
+@dataclass(eq=False, repr=False)
 class PrincipalComponents(UnlabelledSolver):
     r"""Principal components of rows that are clipped around a released centre.
 
@@ -113,8 +114,7 @@ class PrincipalComponents(UnlabelledSolver):
     name = "components"
     title = "principal components from one release of the moments of clipped rows"
 
-    def __init__(self, n_components: int | None = None) -> None:
-        self.n_components = n_components
+    n_components: int | None = None
 
     def schedule(self, problem: Any) -> Schedule:
         """Return the centre, the lengths, and the moments; raises for too many features."""

@@ -1,6 +1,7 @@
 """Fit least squares from one private release of its sufficient statistics."""
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ FAILURE = 0.05
 LEAST_EIGENVALUE = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class SufficientStatistics(Solver):
     r"""Linear regression from a single joint release of :math:`X^\top X` and :math:`X^\top y`.
 
@@ -77,9 +79,9 @@ class SufficientStatistics(Solver):
     title = "sufficient statistics with noise (Vu, Slavkovic 2009; Wang 2018)"
     needs = frozenset({"plain", "squared"})
 
-    def __init__(self, *, adaptive: bool = False, floor: float = 0.7) -> None:
-        self.adaptive = adaptive
-        self.floor = floor
+    _: KW_ONLY
+    adaptive: bool = False
+    floor: float = 0.7
 
     def default_alpha(self, problem: Problem) -> float:
         """Return 0: the solver raises the eigenvalues instead."""
