@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -259,18 +259,6 @@ class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticCla
     _task_class = DPGradientBoostingClassifier._task_class
     _boosted, _usual, _faint = DPGradientBoostingClassifier, DPAdditiveClassifier, DPLogisticRegression
 
-    epsilon: float = 1.0
-    _: KW_ONLY
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    privacy_unit: str = "record"
-    schema: Any = None
-    feature_bounds: Any = None
-    classes: Any = None
-    class_weight: dict[Any, float] | None = None
-    random_state: Any = None
-    verbose: int | None = None
-
 
 @complete_estimator
 @dataclass(eq=False, repr=False)
@@ -326,16 +314,3 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
 
     _task_class = DPGradientBoostingRegressor._task_class
     _boosted, _usual, _faint = DPGradientBoostingRegressor, DPLinearRegression, DPLinearRegression
-
-    epsilon: float = 1.0
-    _: KW_ONLY
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    privacy_unit: str = "record"
-    target_bounds: tuple[float, float] | None = None
-    link: str = "identity"
-    max_exposure: float = 1.0
-    schema: Any = None
-    feature_bounds: Any = None
-    random_state: Any = None
-    verbose: int | None = None

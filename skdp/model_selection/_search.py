@@ -59,6 +59,7 @@ def _delegates(method: str) -> Callable[[Any], bool]:
 
 
 @fill_docstring(scores=quoted(SCORES))
+@dataclass(eq=False, repr=False)
 class _DPSearch(Exported, ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, ABC):
     """Base of the searches; subclasses list the candidates.
 
@@ -117,15 +118,16 @@ class _DPSearch(Exported, ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, A
     """
 
     estimator: Any
-    scoring: str
-    epsilon: float
-    delta: float | None
-    adjacency: str
-    mechanism: str
-    mean_trials: float
-    refit: bool | str
-    validation_size: float
-    random_state: Any
+    _: KW_ONLY
+    scoring: str = "roc_auc"
+    epsilon: float = 1.0
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    mechanism: str = "auto"
+    mean_trials: float = 8
+    refit: bool | str = "auto"
+    validation_size: float = 0.2
+    random_state: Any = None
 
     @abstractmethod
     def _candidates(self, seed: int) -> list[dict[str, Any]]:
@@ -526,18 +528,7 @@ class DPGridSearchCV(_DPSearch):
     1
     """
 
-    estimator: Any
     param_grid: Any
-    _: KW_ONLY
-    scoring: str = "roc_auc"
-    epsilon: float = 1.0
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    mechanism: str = "auto"
-    mean_trials: float = 8
-    refit: bool | str = "auto"
-    validation_size: float = 0.2
-    random_state: Any = None
 
     def _candidates(self, seed: int) -> list[dict[str, Any]]:
         return list(ParameterGrid(self.param_grid))
@@ -599,19 +590,9 @@ class DPRandomizedSearchCV(_DPSearch):
     Doubt      The candidates are of one class...
     """
 
-    estimator: Any
     param_distributions: Any
     _: KW_ONLY
     n_iter: int = 10
-    scoring: str = "roc_auc"
-    epsilon: float = 1.0
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    mechanism: str = "auto"
-    mean_trials: float = 8
-    refit: bool | str = "auto"
-    validation_size: float = 0.2
-    random_state: Any = None
 
     def _candidates(self, seed: int) -> list[dict[str, Any]]:
         check_integer("n_iter", self.n_iter, minimum=1)

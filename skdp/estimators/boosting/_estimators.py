@@ -16,8 +16,21 @@ from skdp.estimators.boosting._task import BoostedTask
 from skdp.preprocessing import AdditiveBasis
 
 
+@dataclass(eq=False, repr=False)
 class StagedClassification(DPEstimator):
-    """Mixin of classifiers that predict after each tree."""
+    """Mixin of classifiers that predict after each tree, with their parameters."""
+
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    schema: Any = None
+    feature_bounds: Any = None
+    classes: Any = None
+    class_weight: dict[Any, float] | None = None
+    random_state: Any = None
+    verbose: int | None = None
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the raw predictions after each tree; the last ones are those of `decision_function`.
@@ -66,8 +79,22 @@ class StagedClassification(DPEstimator):
         yield from map(self._labels_of, self.staged_decision_function(X))
 
 
+@dataclass(eq=False, repr=False)
 class StagedRegression(DPEstimator):
-    """Mixin of regressors that predict after each tree."""
+    """Mixin of regressors that predict after each tree, with their parameters."""
+
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    target_bounds: tuple[float, float] | None = None
+    link: str = "identity"
+    max_exposure: float = 1.0
+    schema: Any = None
+    feature_bounds: Any = None
+    random_state: Any = None
+    verbose: int | None = None
 
     def staged_predict(self, X: Any) -> Iterator[np.ndarray]:
         """Yield the predictions after each tree, as `predict` does at the end.
@@ -149,18 +176,6 @@ class DPGradientBoostingClassifier(StagedClassification, BoostedModel, DPProbabi
 
     _task_class = BoostedClassificationTask
 
-    epsilon: float = 1.0
-    _: KW_ONLY
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    privacy_unit: str = "record"
-    schema: Any = None
-    feature_bounds: Any = None
-    classes: Any = None
-    class_weight: dict[Any, float] | None = None
-    random_state: Any = None
-    verbose: int | None = None
-
 
 class BoostedRegressionTask(BoostedTask, RegressionTask):
     """Task of boosting for numbers."""
@@ -224,16 +239,3 @@ class DPGradientBoostingRegressor(StagedRegression, BoostedModel, DPRegressor):
     """
 
     _task_class = BoostedRegressionTask
-
-    epsilon: float = 1.0
-    _: KW_ONLY
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    privacy_unit: str = "record"
-    target_bounds: tuple[float, float] | None = None
-    link: str = "identity"
-    max_exposure: float = 1.0
-    schema: Any = None
-    feature_bounds: Any = None
-    random_state: Any = None
-    verbose: int | None = None

@@ -3,9 +3,9 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -55,11 +55,11 @@ class SaddleSettings:
     dual_share: float
 
 
+@dataclass(eq=False, repr=False)
 class SaddleSolver(Solver):
     """Base of the solvers of saddle problems: descent in the primal variables, ascent in the dual ones.
 
-    Subclasses have the parameters that `_check` checks, and implement the order of the queries. ``_length`` names the parameter
-    with the number of primal steps.
+    Subclasses implement the order of the queries. ``_length`` names the parameter with the number of primal steps.
     """
 
     needs = frozenset({"saddle"})
@@ -67,15 +67,16 @@ class SaddleSolver(Solver):
     _averaged: ClassVar[str] = "primal gradients"  # name of the releases that the remark describes
     _on_others: ClassVar[str] = ""
 
-    batch_size: Any
-    primal_step_size: Any
-    dual_step_size: Any
-    primal_clip_norm: Any
-    dual_clip_norm: Any
-    dual_share: Any
-    preparation_share: Any
-    standardize: Any
-    output: Any
+    _: KW_ONLY
+    batch_size: float | None = None
+    primal_step_size: float | None = None
+    dual_step_size: float | None = None
+    primal_clip_norm: float | None = None
+    dual_clip_norm: float | None = None
+    dual_share: float = 0.1
+    preparation_share: float = 0.1
+    standardize: bool | None = None
+    output: str = "average"
 
     def default_alpha(self, problem: Problem) -> float:
         """Return the strength of the penalty for ``alpha=None``: 0."""

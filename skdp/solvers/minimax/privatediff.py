@@ -123,18 +123,9 @@ class PrivateDiff(SaddleSolver):
     _: KW_ONLY
     restart_every: int = 2
     n_dual_steps: int = 1
-    batch_size: float | None = None
-    primal_step_size: float | None = None
-    dual_step_size: float | None = None
-    primal_clip_norm: float | None = None
-    dual_clip_norm: float | None = None
     difference_slope: float | None = None
     difference_offset: float = 0.0
-    dual_share: float = 0.1
     restart_share: float = 0.7
-    preparation_share: float = 0.1
-    standardize: bool | None = None
-    output: str = "average"
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return preparation, then per round dual gradients and a primal gradient or difference; raises for bad parameters."""

@@ -1,7 +1,7 @@
 """Solve saddle problems by DP-SGDA: simultaneous descent and ascent on noisy gradients."""
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -87,16 +87,6 @@ class SGDA(SaddleSolver):
     _length = "n_steps"
 
     n_steps: int | None = None
-    _: KW_ONLY
-    batch_size: float | None = None
-    primal_step_size: float | None = None
-    dual_step_size: float | None = None
-    primal_clip_norm: float | None = None
-    dual_clip_norm: float | None = None
-    dual_share: float = 0.1
-    preparation_share: float = 0.1
-    standardize: bool | None = None
-    output: str = "average"
 
     def schedule(self, problem: Problem) -> Schedule:
         """Return the releases of the preparation, then one joint gradient per step; raises for invalid parameters."""
