@@ -3,7 +3,7 @@
 import math
 from abc import ABC
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -32,6 +32,7 @@ from skdp.privacy.errors import warn
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import PrivacyReport
+from skdp.solvers import Solver
 
 
 class DPEstimator(Exported, BoundToLedgers, Displayed, CallbackSupportMixin, BaseEstimator, ABC):
@@ -260,6 +261,38 @@ class DPEstimator(Exported, BoundToLedgers, Displayed, CallbackSupportMixin, Bas
         return table
 
 
+@dataclass(eq=False, repr=False)
+class PenalizedModel(DPEstimator):
+    """Base of the estimators that minimise a mean of losses with a penalty: the parameters that they share.
+
+    A subclass that is a dataclass too adds parameters, or changes a default.
+    """
+
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    solver: "str | Solver" = "auto"
+    alpha: float | None = None
+    schema: Any = None
+    feature_bounds: Any = None
+    data_norm: float | None = None
+    clip_norm: float | None = None
+    random_state: Any = None
+    verbose: int | None = None
+
+
+@dataclass(eq=False, repr=False)
+class LinearModel(PenalizedModel):
+    """Base of the linear models: the parameters of their intercept."""
+
+    _: KW_ONLY
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+
+
+@dataclass(eq=False, repr=False)
 class WeightedMixin:
     """Mark the estimators that have the parameter ``max_sample_weight``.
 
@@ -274,3 +307,6 @@ class WeightedMixin:
     """
 
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"sample_weight": None}
+
+    _: KW_ONLY
+    max_sample_weight: float | None = None

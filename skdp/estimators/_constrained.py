@@ -4,12 +4,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from skdp.constraints import Constraint, constraint_of
-from skdp.estimators._base import DPEstimator
+from skdp.estimators._base import LinearModel
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
 from skdp.estimators._regressor import DPRegressor, RegressionTask
 from skdp.estimators._task import Task
 from skdp.estimators._unsupported import complete_estimator
-from skdp.solvers import Solver
 
 
 class ConstrainedTask(Task):
@@ -22,7 +21,8 @@ class ConstrainedTask(Task):
         return constraint_of(self.constraint, self.radius)
 
 
-class ConstrainedModel(DPEstimator):
+@dataclass(eq=False, repr=False)
+class ConstrainedModel(LinearModel):
     """Base of the constrained models.
 
     Parameters
@@ -51,6 +51,12 @@ class ConstrainedModel(DPEstimator):
     fit_intercept : bool, default=False
         Whether to fit an intercept, which is not constrained. "accmd" and "frank_wolfe" do not support it.
     """
+
+    _: KW_ONLY
+    constraint: "str | Constraint" = "l1"
+    radius: float = 1.0
+    alpha: float | None = 0.0
+    fit_intercept: bool = False
 
 
 class ConstrainedRegressionTask(ConstrainedTask, RegressionTask):
@@ -140,26 +146,10 @@ class DPConstrainedRegression(ConstrainedModel, DPRegressor):
 
     _task_class = ConstrainedRegressionTask
 
-    epsilon: float = 1.0
     _: KW_ONLY
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    privacy_unit: str = "record"
-    solver: "str | Solver" = "auto"
-    constraint: "str | Constraint" = "l1"
-    radius: float = 1.0
     loss: str = "squared"
     threshold: float | None = None
     target_bounds: tuple[float, float] | None = None
-    alpha: float | None = 0.0
-    schema: Any = None
-    feature_bounds: Any = None
-    data_norm: float | None = None
-    clip_norm: float | None = None
-    fit_intercept: bool = False
-    intercept_scaling: float = 1.0
-    random_state: Any = None
-    verbose: int | None = None
 
 
 class ConstrainedClassificationTask(ConstrainedTask, ProbabilisticTask):
@@ -232,25 +222,9 @@ class DPConstrainedClassifier(ConstrainedModel, DPProbabilisticClassifier):
 
     _task_class = ConstrainedClassificationTask
 
-    epsilon: float = 1.0
     _: KW_ONLY
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    privacy_unit: str = "record"
-    solver: "str | Solver" = "auto"
-    constraint: "str | Constraint" = "l1"
-    radius: float = 1.0
-    alpha: float | None = 0.0
-    schema: Any = None
-    feature_bounds: Any = None
-    data_norm: float | None = None
-    clip_norm: float | None = None
-    fit_intercept: bool = False
-    intercept_scaling: float = 1.0
     classes: Any = None
     class_weight: dict[Any, float] | None = None
-    random_state: Any = None
-    verbose: int | None = None
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: a model through the origin cannot follow class weights, and scores poorly with them."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from skdp._data_validation import Facts
 from skdp._files._suffixes import imported
 from skdp._label_types import classes_of
 from skdp._validation import check_number, check_truth, shown
-from skdp.estimators._base import DPEstimator
+from skdp.estimators._base import PenalizedModel
 from skdp.estimators._plan import Plan
 from skdp.estimators._summary import INTERCEPT, UNLISTED, Summary
 from skdp.estimators._task import Task
@@ -77,14 +77,15 @@ class IntervalTask(Task):
         return model
 
 
-class IntervalMixin(DPEstimator):
-    """Adds ``inference=True`` to a model: its solver, and intervals of predictions, by post-processing alone.
+@dataclass(eq=False, repr=False)
+class IntervalMixin(PenalizedModel):
+    """Add ``inference=True`` to a model: its solver, and intervals of predictions, by post-processing alone.
 
-    Subclasses declare the parameter ``inference``, and map tables by ``_interval_rows``.
+    Subclasses map tables by ``_interval_rows``.
     """
 
-    inference: Any
-    solver: Any
+    _: KW_ONLY
+    inference: bool = False
 
     def predict_interval(self, X: Any, level: float = 0.95) -> np.ndarray:
         """Return a confidence interval for the mean target, or the probability of ``classes_[1]``, of records like each of these.

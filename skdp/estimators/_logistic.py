@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from skdp.estimators._base import WeightedMixin
+from skdp.estimators._base import LinearModel, WeightedMixin
 from skdp.estimators._classifier import DPProbabilisticClassifier, ProbabilisticTask
 from skdp.estimators._inference import InferenceMixin, InferenceTask
 from skdp.estimators._plan import Plan
 from skdp.estimators._shrunk_indicators import shrunk_indicators
 from skdp.estimators._unsupported import complete_estimator
 from skdp.privacy.oracle import Oracle
-from skdp.solvers import Solver, SolverResult
+from skdp.solvers import SolverResult
 
 
 class LogisticTask(InferenceTask, ProbabilisticTask):
@@ -24,7 +24,7 @@ class LogisticTask(InferenceTask, ProbabilisticTask):
 
 @complete_estimator
 @dataclass(eq=False, repr=False)
-class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassifier):
+class DPLogisticRegression(WeightedMixin, InferenceMixin, LinearModel, DPProbabilisticClassifier):
     r"""Logistic regression whose fitted model is differentially private.
 
     One call of ``fit`` uses only noisy answers about the data to minimise
@@ -118,23 +118,7 @@ class DPLogisticRegression(WeightedMixin, InferenceMixin, DPProbabilisticClassif
 
     _task_class = LogisticTask
 
-    epsilon: float = 1.0
     _: KW_ONLY
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    privacy_unit: str = "record"
-    solver: "str | Solver" = "auto"
-    alpha: float | None = None
     l1_ratio: float = 0.0
-    schema: Any = None
-    feature_bounds: Any = None
-    data_norm: float | None = None
-    clip_norm: float | None = None
-    fit_intercept: bool = True
-    intercept_scaling: float = 1.0
     classes: Any = None
     class_weight: dict[Any, float] | None = None
-    max_sample_weight: float | None = None
-    inference: bool = False
-    random_state: Any = None
-    verbose: int | None = None

@@ -4,11 +4,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from skdp._validation import check_number
+from skdp.estimators._base import LinearModel
 from skdp.estimators._regressor import DPRegressor, RegressionTask
 from skdp.estimators._unsupported import complete_estimator
 from skdp.losses import Quantile
 from skdp.privacy.queries import Loss
-from skdp.solvers import Solver
 
 
 class QuantileTask(RegressionTask):
@@ -30,7 +30,7 @@ class QuantileTask(RegressionTask):
 
 @complete_estimator
 @dataclass(eq=False, repr=False)
-class DPQuantileRegressor(DPRegressor):
+class DPQuantileRegressor(LinearModel, DPRegressor):
     r"""Linear regression of a quantile of y, whose fitted model is differentially private.
 
     One call of ``fit`` uses only noisy answers about the data to minimise the pinball loss
@@ -113,21 +113,7 @@ class DPQuantileRegressor(DPRegressor):
 
     _task_class = QuantileTask
 
-    epsilon: float = 1.0
     _: KW_ONLY
     quantile: float = 0.5
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    privacy_unit: str = "record"
-    solver: "str | Solver" = "auto"
     target_bounds: tuple[float, float] | None = None
-    alpha: float | None = None
     l1_ratio: float = 0.0
-    schema: Any = None
-    feature_bounds: Any = None
-    data_norm: float | None = None
-    clip_norm: float | None = None
-    fit_intercept: bool = True
-    intercept_scaling: float = 1.0
-    random_state: Any = None
-    verbose: int | None = None

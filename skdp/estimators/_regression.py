@@ -8,14 +8,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data_validation import Facts
 from skdp._validation import check_number
-from skdp.estimators._base import WeightedMixin
+from skdp.estimators._base import LinearModel, WeightedMixin
 from skdp.estimators._inference import InferenceMixin, InferenceTask
 from skdp.estimators._link import LogCalibration
 from skdp.estimators._plan import Plan
 from skdp.estimators._regressor import DPRegressor, RegressionTask
 from skdp.estimators._unsupported import complete_estimator
 from skdp.privacy.errors import LowSignalWarning, warn
-from skdp.solvers import Solver, SolverResult, Uncertainty
+from skdp.solvers import SolverResult, Uncertainty
 
 
 class LinearTask(InferenceTask, RegressionTask):
@@ -35,7 +35,7 @@ class LinearTask(InferenceTask, RegressionTask):
 
 @complete_estimator
 @dataclass(eq=False, repr=False)
-class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
+class DPLinearRegression(WeightedMixin, InferenceMixin, LinearModel, DPRegressor):
     r"""Linear regression whose fitted model is differentially private.
 
     One call of ``fit`` uses only noisy answers about the data to minimise
@@ -131,27 +131,11 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, DPRegressor):
 
     _task_class = LinearTask
 
-    epsilon: float = 1.0
     _: KW_ONLY
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    privacy_unit: str = "record"
-    solver: "str | Solver" = "auto"
     target_bounds: tuple[float, float] | None = None
     link: str = "identity"
     max_exposure: float = 1.0
-    alpha: float | None = None
     l1_ratio: float = 0.0
-    schema: Any = None
-    feature_bounds: Any = None
-    data_norm: float | None = None
-    clip_norm: float | None = None
-    fit_intercept: bool = True
-    intercept_scaling: float = 1.0
-    max_sample_weight: float | None = None
-    inference: bool = False
-    random_state: Any = None
-    verbose: int | None = None
 
     def predict(self, X: Any, return_interval: float | None = None) -> Any:
         """Return the predicted target of each record, within ``target_bounds``.

@@ -1,11 +1,11 @@
 """Private linear regression with robust losses."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from skdp.estimators._base import LinearModel
 from skdp.estimators._regressor import ROBUST, DPRegressor, RegressionTask
 from skdp.estimators._unsupported import complete_estimator
-from skdp.solvers import Solver
 
 
 class RobustTask(RegressionTask):
@@ -17,7 +17,7 @@ class RobustTask(RegressionTask):
 
 @complete_estimator
 @dataclass(eq=False, repr=False)
-class DPRobustRegressor(DPRegressor):
+class DPRobustRegressor(LinearModel, DPRegressor):
     r"""Linear regression with a loss of bounded slope, whose fitted model is differentially private.
 
     One call of ``fit`` uses only noisy answers about the data to approach a stationary point of
@@ -100,22 +100,8 @@ class DPRobustRegressor(DPRegressor):
 
     _task_class = RobustTask
 
-    epsilon: float = 1.0
     _: KW_ONLY
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    privacy_unit: str = "record"
-    solver: "str | Solver" = "auto"
     loss: str = "welsch"
     threshold: float | None = None
     target_bounds: tuple[float, float] | None = None
-    alpha: float | None = None
     l1_ratio: float = 0.0
-    schema: Any = None
-    feature_bounds: Any = None
-    data_norm: float | None = None
-    clip_norm: float | None = None
-    fit_intercept: bool = True
-    intercept_scaling: float = 1.0
-    random_state: Any = None
-    verbose: int | None = None

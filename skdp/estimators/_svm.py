@@ -4,12 +4,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from skdp._validation import check_option
-from skdp.estimators._base import WeightedMixin
+from skdp.estimators._base import LinearModel, WeightedMixin
 from skdp.estimators._classifier import ClassificationTask, DPClassifier
 from skdp.estimators._unsupported import complete_estimator
 from skdp.losses import Hinge, HuberHinge, SquaredHinge
 from skdp.privacy.queries import Loss
-from skdp.solvers import Solver
 
 LOSSES = {loss.name: loss for loss in (Hinge, HuberHinge, SquaredHinge)}
 
@@ -29,7 +28,7 @@ class SVCTask(ClassificationTask):
 
 @complete_estimator
 @dataclass(eq=False, repr=False)
-class DPLinearSVC(WeightedMixin, DPClassifier):
+class DPLinearSVC(WeightedMixin, LinearModel, DPClassifier):
     r"""Linear support vector classification whose fitted model is differentially private.
 
     One call of ``fit`` uses only noisy answers about the data to minimise
@@ -119,23 +118,8 @@ class DPLinearSVC(WeightedMixin, DPClassifier):
 
     _task_class = SVCTask
 
-    epsilon: float = 1.0
     _: KW_ONLY
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    privacy_unit: str = "record"
-    solver: "str | Solver" = "auto"
     loss: str = "huber_hinge"
-    alpha: float | None = None
     l1_ratio: float = 0.0
-    schema: Any = None
-    feature_bounds: Any = None
-    data_norm: float | None = None
-    clip_norm: float | None = None
-    fit_intercept: bool = True
-    intercept_scaling: float = 1.0
     classes: Any = None
     class_weight: dict[Any, float] | None = None
-    max_sample_weight: float | None = None
-    random_state: Any = None
-    verbose: int | None = None

@@ -12,7 +12,6 @@ from skdp.estimators.additive._base import AdditiveModel
 from skdp.estimators.additive._knots import intervals_for_classes, intervals_for_numbers
 from skdp.estimators.additive._task import AdditiveTask
 from skdp.preprocessing import AdditiveBasis
-from skdp.solvers import Solver
 
 
 class AdditiveClassificationTask(IntervalTask, AdditiveTask, ProbabilisticTask):
@@ -108,26 +107,12 @@ class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbab
 
     _task_class = AdditiveClassificationTask
 
-    epsilon: float = 1.0
     _: KW_ONLY
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    privacy_unit: str = "record"
-    solver: "str | Solver" = "auto"
-    schema: Any = None
-    feature_bounds: Any = None
     interactions: Any = ()
     knots: Any = "auto"
     monotone: dict[Any, int] | None = None
-    alpha: float | None = None
-    data_norm: float | None = None
-    clip_norm: float | None = None
     classes: Any = None
     class_weight: dict[Any, float] | None = None
-    max_sample_weight: float | None = None
-    inference: bool = False
-    random_state: Any = None
-    verbose: int | None = None
 
 
 class AdditiveRegressionTask(IntervalTask, AdditiveTask, RegressionTask):
@@ -215,24 +200,10 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
 
     _task_class = AdditiveRegressionTask
 
-    epsilon: float = 1.0
     _: KW_ONLY
-    delta: float | None = None
-    adjacency: str = "replace_one"
-    privacy_unit: str = "record"
-    solver: "str | Solver" = "auto"
     target_bounds: tuple[float, float] | None = None
     link: str = "identity"
     max_exposure: float = 1.0
-    schema: Any = None
-    feature_bounds: Any = None
     interactions: Any = ()
     knots: Any = "auto"
     monotone: dict[Any, int] | None = None
-    alpha: float | None = None
-    data_norm: float | None = None
-    clip_norm: float | None = None
-    max_sample_weight: float | None = None
-    inference: bool = False
-    random_state: Any = None
-    verbose: int | None = None
