@@ -5,7 +5,7 @@ import pytest
 from seeded import fitted
 
 from skdp import DPLinearRegression, LowSignalWarning
-from skdp.solvers.adaptive._plausible import TailSteps, hidden_directions, plausible_curvatures
+from skdp.solvers.adaptive.whitened_gd import TailSteps, hidden_directions, plausible_curvatures
 
 TABLES, N, D = 16, 5000, 10
 

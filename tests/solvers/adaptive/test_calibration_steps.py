@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from skdp.solvers.adaptive._calibration_steps import PRIOR, step_matrix
+from skdp.solvers.adaptive._calibration import PRIOR, step_matrix
 
 FREE = np.ones(2)
 NODES = np.random.default_rng(0).normal(size=200_000)

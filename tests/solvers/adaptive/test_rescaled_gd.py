@@ -15,7 +15,7 @@ from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.queries import TargetHistogram
 from skdp.solvers import Problem, RescaledGradientDescent
 from skdp.solvers._standardization import mean_noise
-from skdp.solvers.adaptive._target_scale import release_location, target_releases
+from skdp.solvers.adaptive.rescaled_gd import release_location, target_releases
 
 COEF = np.array([1.0, -0.5, 0.0])
 

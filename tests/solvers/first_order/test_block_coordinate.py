@@ -19,7 +19,7 @@ from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import BlockGradient
 from skdp.samplings import Importance, Nice
 from skdp.solvers import BlockCoordinateDescent, GradientDescent, Problem
-from skdp.solvers.first_order._coordinate_bounds import Coordinates
+from skdp.solvers.first_order.block_coordinate import Coordinates
 
 ADJACENCIES = ("replace_one", "zero_out")
 LOGISTIC = Logistic()

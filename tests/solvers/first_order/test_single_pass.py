@@ -14,7 +14,7 @@ from skdp.privacy.budget import Budget
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.schedule import SinglePass
 from skdp.solvers import SGD, Problem
-from skdp.solvers.first_order._single_pass import fresh_batches, steps_for_half
+from skdp.solvers.first_order.sgd import fresh_batches, steps_for_half
 
 N = 301
 
