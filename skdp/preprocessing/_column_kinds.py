@@ -449,7 +449,7 @@ class Number(Column):
         """Return the cells of a table of one column, scaled to [-1, 1] by the bounds."""
         if self.learned is not None:
             return self.between_bounds(number_cells(single(column)))[:, None]
-        numbers = quoting_no_data(column, lambda: _cells(column))
+        numbers = column if type(column) is np.ndarray else quoting_no_data(column, lambda: _cells(column))
         if self.fill is None and numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
             raise ValueError(f"Input X contains NaN or infinity. Columns with missing or infinite values: {name!r}.{MISSING}")
         plain = numbers.dtype.kind in "fiub" and numbers.dtype.itemsize <= 8 and numbers.size

@@ -253,7 +253,7 @@ class AdditiveBasis:
             Scaled values.
         """
         (name,) = term.names
-        return np.asarray(self._from_zero(name, self._scaled(name, cells[:, None]))[:, 0] / self._length)
+        return np.asarray(self._from_zero(name, self._column(name).scaled(name, cells[:, None]))[:, 0] / self._length)
 
     def transform(self, X: Any) -> sparse.csr_array:
         """Return the functions of each record.
@@ -321,7 +321,7 @@ class AdditiveBasis:
                 yield TermValues(term, part)
                 continue
             with np.errstate(all="ignore"):  # an error would reveal a value
-                place = self._scaled(name, columns[name])
+                place = self._column(name).scaled(name, columns[name])
                 further = [part / self._length for part in self._further(name, columns[name])]
             value = self._from_zero(name, place)[:, 0] / self._length
             yield TermValues(term, further[0] if further else None, value, place[:, 0] if self.n_intervals else None)
@@ -473,7 +473,7 @@ class AdditiveBasis:
         #  pair (a, b):   a's family  h1 h2 h3    b's family  g1 g2    columns  h1g1 h1g2 h2g1 h2g2 h3g1 h3g2
         paired = {name for term in terms if len(term.names) == 2 for name in term.names}
         categories = set(self.categories)
-        scaled = {name: self._scaled(name, column) for name, column in columns.items() if name not in categories}
+        scaled = {name: self._column(name).scaled(name, column) for name, column in columns.items() if name not in categories}
         families = {  # each is non-negative, with a sum of squares of at most 1
             name: self._indicators(name, column) if name in categories else self._hats(name, scaled[name])
             for name, column in columns.items()
@@ -501,10 +501,7 @@ class AdditiveBasis:
 
     def _zero(self, name: str) -> float:
         """Return the scaled value of the centre of a number."""
-        return self._scaled(name, np.full((1, 1), self._column(name).centre))[0, 0]  # type: ignore[no-any-return]
-
-    def _scaled(self, name: str, column: Any) -> np.ndarray:
-        return np.asarray(self._column(name).scaled(name, column))
+        return self._column(name).scaled(name, np.full((1, 1), self._column(name).centre))[0, 0]  # type: ignore[no-any-return]
 
     def _codes(self, name: str, column: Any) -> np.ndarray:
         facts = self._column(name)
@@ -527,10 +524,14 @@ class AdditiveBasis:
         zero = self._zero(name)
         # The value has a kink where it is 0, unless a hat peaks there: one more knot.
         knots = peaks if np.abs(peaks - zero).min() < NEAR else np.union1d(peaks, [zero])
-        codes, further, weights = code_of(self._scaled(name, column)[:, 0], knots), np.empty(0, dtype=np.uint16), np.empty(0)
+        codes, further, weights = (
+            code_of(self._column(name).scaled(name, column)[:, 0], knots),
+            np.empty(0, dtype=np.uint16),
+            np.empty(0),
+        )
         if self._indicators_of(name)[0]:
             kinds, cells = np.append(facts.integers, [np.nan] * facts.gaps), number_cells(single(column))
-            further = code_of(self._scaled(name, kinds[:, None])[:, 0], knots)
+            further = code_of(self._column(name).scaled(name, kinds[:, None])[:, 0], knots)
             weights = np.where(np.isnan(kinds), 1.0, facts.weight) / self._length
             for number, kind in enumerate(kinds, (knots.size - 1) * STEPS + 1):
                 codes[np.isnan(cells) if np.isnan(kind) else cells == kind] = number
