@@ -9,45 +9,30 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from skdp import estimators
 from skdp._commands._raw import RawTable
 from skdp._scikit_learn.callers import protects_persons
-from skdp.estimators import (
-    DPAdditiveClassifier,
-    DPAdditiveRegressor,
-    DPAUCMaximizer,
-    DPConstrainedClassifier,
-    DPConstrainedRegression,
-    DPGradientBoostingClassifier,
-    DPGradientBoostingRegressor,
-    DPGroupDROClassifier,
-    DPLinearRegression,
-    DPLinearSVC,
-    DPLogisticRegression,
-    DPQuantileRegressor,
-    DPRobustRegressor,
-    DPTabularClassifier,
-    DPTabularRegressor,
-)
 from skdp.preprocessing import Schema, SchemaColumns, from_schema
 from skdp.solvers import SOLVERS
 
 ESTIMATORS: dict[str, dict[bool, Any]] = {  # by name: the class that predicts labels (True), and numbers (False)
-    "logistic": {True: DPLogisticRegression},
-    "linear": {False: DPLinearRegression},
-    "tabular": {True: DPTabularClassifier, False: DPTabularRegressor},
-    "boosting": {True: DPGradientBoostingClassifier, False: DPGradientBoostingRegressor},
-    "additive": {True: DPAdditiveClassifier, False: DPAdditiveRegressor},
-    "svm": {True: DPLinearSVC},
-    "auc": {True: DPAUCMaximizer},
-    "group_dro": {True: DPGroupDROClassifier},
-    "quantile": {False: DPQuantileRegressor},
-    "robust": {False: DPRobustRegressor},
-    "constrained": {True: DPConstrainedClassifier, False: DPConstrainedRegression},
+    "logistic": {True: estimators.DPLogisticRegression},
+    "linear": {False: estimators.DPLinearRegression},
+    "tabular": {True: estimators.DPTabularClassifier, False: estimators.DPTabularRegressor},
+    "boosting": {True: estimators.DPGradientBoostingClassifier, False: estimators.DPGradientBoostingRegressor},
+    "additive": {True: estimators.DPAdditiveClassifier, False: estimators.DPAdditiveRegressor},
+    "svm": {True: estimators.DPLinearSVC},
+    "auc": {True: estimators.DPAUCMaximizer},
+    "group_dro": {True: estimators.DPGroupDROClassifier},
+    "quantile": {False: estimators.DPQuantileRegressor},
+    "robust": {False: estimators.DPRobustRegressor},
+    "constrained": {True: estimators.DPConstrainedClassifier, False: estimators.DPConstrainedRegression},
 }
 TASKS = {True: "classification", False: "regression"}
-BOUNDLESS = (DPQuantileRegressor, DPRobustRegressor)  # they do not need target_bounds, or a threshold stands for them
+# They do not need target_bounds, or a threshold stands for them.
+BOUNDLESS = estimators.DPQuantileRegressor, estimators.DPRobustRegressor
 NEEDED: dict[Any, tuple[str, str]] = {  # required parameters: in units of the target, so without a good default
-    DPConstrainedRegression: ("radius", "the size of the set of coefficients, in units of the target"),
+    estimators.DPConstrainedRegression: ("radius", "the size of the set of coefficients, in units of the target"),
 }
 ELSEWHERE = {
     **{name: f"--{name}" for name in ("epsilon", "delta", "adjacency", "solver")},
@@ -205,7 +190,7 @@ def _set(estimator: Any, given: dict[str, Any]) -> None:
 
 def _check_needed(kind: Any, given: dict[str, Any], bounded: bool) -> None:
     needed, meaning = NEEDED.get(kind, ("", ""))
-    if kind is DPRobustRegressor and not bounded and given.get("loss") != "absolute":
+    if kind is estimators.DPRobustRegressor and not bounded and given.get("loss") != "absolute":
         needed, meaning = "threshold", "the error, in units of the target, above which a record has little influence"
     if needed and needed not in given:
         raise ValueError(f"{kind.__name__} needs --set {needed}=NUMBER: {meaning}; expected one from public knowledge.")

@@ -1,6 +1,6 @@
 """Learn the schema of a data frame with a privacy budget of its own, and map frames by it."""
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -31,6 +31,7 @@ OUTPUTS = ("rows", "standardized", "units")
 LIKELY = (2, 20)  # numbers of common categories of a column of text for which a step behind this one is planned
 
 
+@dataclass(eq=False, repr=False)
 class LearnedSchema(Exported, TransformerMixin, BoundToLedgers):
     r"""Learn bounds, scales and common categories of a data frame from noisy histograms, and map frames by them.
 
@@ -123,26 +124,15 @@ class LearnedSchema(Exported, TransformerMixin, BoundToLedgers):
 
     _usual_share: ClassVar[float] = USUAL_SHARE  # of the squared Gaussian-DP parameter of a pipeline
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float | None = None,
-        adjacency: str = "replace_one",
-        privacy_unit: str = "record",
-        schema: Any = None,
-        learn_target: bool = False,
-        output: str = "rows",
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.privacy_unit = privacy_unit
-        self.schema = schema
-        self.learn_target = learn_target
-        self.output = output
-        self.random_state = random_state
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float | None = None
+    adjacency: str = "replace_one"
+    privacy_unit: str = "record"
+    schema: Any = None
+    learn_target: bool = False
+    output: str = "rows"
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: text and missing values are allowed, and secure noise is not reproducible."""
