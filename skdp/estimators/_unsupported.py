@@ -41,8 +41,15 @@ def explain_refusals(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def complete_estimator(kind: Kind) -> Kind:
-    """Decorate an estimator that is a dataclass: `explain_refusals` in its constructor, and complete its docstring."""
-    kind.__init__ = explain_refusals(kind.__init__)  # type: ignore[misc]
+    """Decorate an estimator that is a dataclass: `explain_refusals` in its constructor, and complete its docstring.
+
+    ``random_state`` and ``verbose`` come last in the signature, although they are fields of a base.
+    """
+    init: Any = kind.__init__  # type: ignore[misc]
+    given = signature(init)
+    parameters = sorted(given.parameters.values(), key=lambda one: one.name in ("random_state", "verbose"))
+    init.__signature__ = given.replace(parameters=parameters)
+    kind.__init__ = explain_refusals(init)  # type: ignore[misc]
     return complete_docstring(kind)
 
 
