@@ -54,6 +54,10 @@ OF_OBJECTS = (
     " An array of objects, such as a ColumnTransformer makes of text, has lost the types of its columns: "
     'set_output(transform="pandas") of the transformer keeps them in a data frame.'
 )
+OF_TEXTS = (
+    " Texts become rows of numbers by public rules: HashingVectorizer(alternate_sign=False), or CountVectorizer(vocabulary=...) "
+    "of words that are not taken from the records."
+)
 OF_FIRST_LABEL = ("Unknown label type: unknown", "You appear to be using a legacy multi-label")
 RULES = {  # beginnings of messages that may quote data, and the messages that replace them
     "Expected 2D array": "Expected a 2-dimensional X. Reshape your data: X.reshape(-1, 1) makes one feature of a vector, "
@@ -636,7 +640,7 @@ def _safe(error: Exception, X: Any) -> Exception:
         f"label or number per row as y.{text_columns(X)} "
         'Text in a data frame needs schema="learn", or a schema of public categories, also as '
         "from_schema(schema) of skdp.preprocessing before the estimator, or OneHotEncoder(categories=[...])."
-        f"{OF_OBJECTS * (isinstance(X, np.ndarray) and X.dtype.hasobject)} {OF_Y}"
+        f"{OF_TEXTS * (not hasattr(X, 'columns'))}{OF_OBJECTS * (isinstance(X, np.ndarray) and X.dtype.hasobject)} {OF_Y}"
     )
 
 

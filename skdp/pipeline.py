@@ -22,19 +22,20 @@ from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_frame, as_table, is_lazy
 from skdp._validation import check_number, shown
 from skdp.estimators._planned_fit import told_when_interrupted
-from skdp.estimators._report import beside_released, stated_parameters
+from skdp.estimators._report import LEARNED, beside_released, stated_parameters
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import LowSignalWarning, PrivacyAccountingError, heard, silently, warn
 from skdp.privacy.ledger.charging import gaussian_mu_of, pay, prepaid, scheduled
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.release_plan import Cost
-from skdp.privacy.report.statement import OTHER_FITS, PrivacyReport, assumed_of
+from skdp.privacy.report.statement import OTHER_FITS, PrivacyReport, assumed_of, foreign_class
 
 __all__ = ["DPPipeline"]
 
 OWN = ("epsilon", "delta", "adjacency", "privacy_unit")  # parameters that the pipeline sets for its steps
 SLACK = 1e-8  # relative amount by which parts are rounded down: above the rounding of the conversions between epsilon and mu
+OF_STEP = " of the step "
 SAME = 40  # leading characters in which warnings are alike that say the same of a planned and of a fitted step
 DELEGATED = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "inverse_transform")
 
@@ -53,12 +54,15 @@ class Part:
         Gaussian-DP parameter of its part.
     released : tuple of str, default=()
         Names of parameters that follow from releases of earlier steps.
+    first : bool, default=True
+        Whether no other step is before it.
     """
 
     name: str
     model: Any
     mu: float
     released: tuple[str, ...] = ()
+    first: bool = True
 
     def behind(self, step: Any, n_features: int) -> "Part":
         """Return the step with facts about the rows that another one makes, if it has parameters for them and states none."""
@@ -68,21 +72,31 @@ class Part:
         known = {} if stated else {name: facts[name] for name in [name for name in names if name in facts][-1:]}
         if given.get("n_components") is not None:  # how many features a step learns is not known before
             known["n_components"] = min(given["n_components"], n_features)
-        return replace(self, model=clone(self.model).set_params(**known), released=tuple(known))
+        return replace(self, model=clone(self.model).set_params(**known), released=tuple(known), first=False)
 
     def stated(self, report: PrivacyReport) -> PrivacyReport:
-        """Return the report of the step, which says what follows from releases of earlier steps."""
-        if not self.released:
-            return report
-        line = f"{' and '.join(self.released)} of the step {self.name}: from what earlier steps released"
-        return replace(report, assumptions=(line, *beside_released(report.assumptions)))
+        """Return the report of the step, which says what follows from earlier steps."""
+        assumed = report.assumptions
+        if not self.first:
+            assumed = tuple(_of_rows(line) for line in assumed if line != LEARNED or "schema" not in self.released)
+        if self.released:
+            names = " and ".join(self.released)
+            assumed = (f"{names}{OF_STEP}{self.name}: from what earlier steps released", *beside_released(assumed))
+        return replace(report, assumptions=assumed)
+
+
+def _of_rows(line: str) -> str:
+    """Return an assumption of a step, of whose rows earlier steps make sure."""
+    of_x, _, of_y = line.partition("; ")
+    return f"its rows are what earlier steps make of the records; {of_y}" if " of X" in of_x else line
 
 
 def _has(name: str) -> Callable[[Any], bool]:
-    """Return a check whether the last step has a method."""
+    """Return a check whether the last step has a method, and all steps the one that goes back through them."""
 
     def has(pipeline: Any) -> bool:
-        getattr(pipeline.steps[-1][1], name)
+        for _, step in pipeline.steps[0 if name == "inverse_transform" else -1 :]:
+            getattr(step, name)
         return True
 
     return has
@@ -123,7 +137,8 @@ class DPPipeline(Exported, BoundToLedgers, Pipeline):
     steps : list of (str, estimator)
         Names and steps. All but the last are transformers that learn with a budget, such as
         `skdp.preprocessing.LearnedSchema`; the last is any estimator of skdp whose releases are full-data Gaussian, as those of
-        its default solver are. No step sets its own ``epsilon``, ``delta``, ``adjacency`` or ``privacy_unit``.
+        its default solver are. No step sets its own ``epsilon``, ``delta``, ``adjacency`` or ``privacy_unit``: one that differs
+        from the default of the step is an error, and one that equals it cannot be told from none, and counts for nothing.
     epsilon : float, default=1.0
         Budget of all steps together.
     delta : float or None, default=None
@@ -267,6 +282,7 @@ class DPPipeline(Exported, BoundToLedgers, Pipeline):
         """
         return float(self._fitted.score(X, y, sample_weight))
 
+    @available_if(_has("get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the columns that the last step makes.
 
@@ -515,9 +531,11 @@ class DPPipeline(Exported, BoundToLedgers, Pipeline):
 
     def _report(self, cost: Cost, reports: list[tuple[str, PrivacyReport]], planned: bool = False) -> PrivacyReport:
         first, passes = reports[0][1], [one.public["passes"] for _, one in reports]
-        number, assumed = cost.budget.number, [line for _, one in reports for line in one.assumptions if line not in COMMON]
-        if any(line.startswith("no other parameter") for line in assumed):
-            assumed = [line for line in assumed if not line.startswith("no parameter")]
+        number, assumed = cost.budget.number, []
+        for (name, one), (_, step) in zip(reports, self.steps, strict=True):
+            own = [line for line in (*one.assumptions, foreign_class(step)) if line and line not in COMMON]
+            assumed += [line if line.startswith("no ") or OF_STEP in line else f"step {name}: {line}" for line in own]
+        of_parameters = sorted(line for line in assumed if line.startswith("no "))  # "no other parameter" comes first
         return cost.report(
             type(self).__name__,
             planned=planned,
@@ -534,7 +552,8 @@ class DPPipeline(Exported, BoundToLedgers, Pipeline):
                 "passes": next((text for text in passes if isinstance(text, str)), None) or sum(passes),
             },
             assumptions=(
-                *dict.fromkeys(assumed),
+                *dict.fromkeys(line for line in assumed if line not in of_parameters),
+                *of_parameters[:1],
                 OTHER_FITS,
                 *assumed_of(cost.budget.unit),
             ),

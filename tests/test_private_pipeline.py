@@ -111,6 +111,41 @@ def test_reports_say_which_parameters_follow_from_earlier_releases():
     assert "no parameter was computed" in str(DPPipeline(given, epsilon=9.0).fit(NUMBERS, NUMBERS[:, 0]).privacy_report_)
 
 
+def test_assumptions_of_steps_do_not_contradict_each_other():
+    report = DPPipeline(THREE, epsilon=9.0).fit(X, Y).privacy_report_
+    for one in (report, DPPipeline(THREE, epsilon=9.0).plan(X)):
+        assert not any("finite" in line for line in one.assumptions)  # cells of the table may be anything
+        assert "step pca: its rows are what earlier steps make of the records; y is not read" in one.assumptions
+        assert sum("was computed from the data" in line for line in one.assumptions) == 1
+
+
+class Other(LearnedSchema):
+    """A user's step."""
+
+
+class Named(DPLogisticRegression):
+    """A user's model."""
+
+
+Named.__module__, Named.__qualname__ = DPLogisticRegression.__module__, DPLogisticRegression.__qualname__
+
+
+def test_derived_classes_are_unreviewed_alone_and_as_steps():
+    model = Named(classes=["no", "yes"], solver=FEW_STEPS)
+    said = " is unreviewed: it sees the data and is not part of skdp"
+    whole = DPPipeline([("columns", Other()), ("model", model)]).fit(X, Y).privacy_report_
+    assert {f"step columns: Other{said}", f"step model: DPLogisticRegression{said}"} <= {*whole.assumptions}
+    assert f"DPLogisticRegression{said}" in model.plan(100, 2).assumptions and f"Other{said}" in Other().plan(X).assumptions
+    assert said not in str(DPPipeline(TWO).plan(X))
+
+
+def test_methods_are_there_if_all_steps_that_they_need_have_them():
+    no_way_back, both = DPPipeline([("columns", LearnedSchema()), ("pca", DPPCA(2))]), DPPipeline([("pca", DPPCA(2))])
+    assert not hasattr(no_way_back, "inverse_transform") and hasattr(no_way_back, "transform")
+    assert hasattr(both, "inverse_transform") and hasattr(both, "get_feature_names_out")
+    assert not hasattr(DPPipeline(TWO), "get_feature_names_out")
+
+
 WRONG = {
     "the labels": (TWO, X, np.where(np.arange(N) == 7, "maybe", Y), {}, ValueError, "classes"),
     "the length of y": (TWO, X, Y[1:], {}, ValueError, "different lengths|inconsistent numbers"),

@@ -1,6 +1,6 @@
 """Private k-means."""
 
-from typing import Any, ClassVar, NoReturn, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy import sparse
@@ -169,20 +169,10 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, WeightedMixin, TransformerMixin,
         self.random_state = random_state
         self.verbose = verbose
 
-    @property
-    def labels_(self) -> NoReturn:
-        """Refused: a function of each training record."""
-        raise AttributeError(f"DPKMeans has no labels_: {OF_EACH_RECORD}.")
-
-    @property
-    def inertia_(self) -> NoReturn:
-        """Refused: a function of each training record."""
-        raise AttributeError(f"DPKMeans has no inertia_: {OF_EACH_RECORD.replace('predict takes', 'score takes')}.")
-
-    @property
-    def fit_predict(self) -> Any:
-        """Refused: labels are a function of each training record."""
-        raise AttributeError(f"DPKMeans has no fit_predict: {OF_EACH_RECORD}.")
+    _absent: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("labels_", "fit_predict"), OF_EACH_RECORD),
+        "inertia_": OF_EACH_RECORD.replace("predict takes", "score takes"),
+    }
 
     @property
     def _n_features_out(self) -> int:

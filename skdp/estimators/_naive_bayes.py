@@ -26,6 +26,9 @@ class NaiveBayesTask(ProbabilisticTask):
         if not (isinstance(self.alpha, str) and self.alpha == "auto"):
             check_number("alpha", self.alpha, above=0.0, maximum=1e50)
 
+    def assumed_of_x(self) -> str:
+        return f"{super().assumed_of_x()}, of which negative ones count as 0"
+
     def algorithm(self) -> NaiveBayes:
         return NaiveBayes(self.alpha)
 
@@ -50,7 +53,8 @@ class DPMultinomialNB(DPProbabilisticClassifier):
         is half the standard deviation of the noise of a sum, and at least 1.
     data_norm : float, default=1.0
         Public bound on the Euclidean length of a row, in the units of X. Longer rows are scaled down to it, also in a prediction:
-        at 1, a row of counts is divided by its length. It must not be computed from the data.
+        at 1, a row of counts is divided by its length. It must not be computed from the data. Negative entries count as 0,
+        without an error or a warning, which would tell of single records.
 
     Attributes
     ----------

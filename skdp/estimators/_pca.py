@@ -210,6 +210,15 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
         self.random_state = random_state
         self.verbose = verbose
 
+    _absent: ClassVar[dict[str, str]] = {
+        "singular_values_": "they would be of the records without noise; those of clipped rows, with noise, are "
+        "numpy.sqrt((n_samples - 1) * explained_variance_)",
+        "noise_variance_": "explained_variance_ and explained_variance_ratio_ tell how much variance is beside the components",
+        **dict.fromkeys(
+            ("get_covariance", "get_precision", "score", "score_samples"),
+            "it is of a normal model of rows, and variances here are of clipped ones; skdp.stats.cov releases covariances",
+        ),
+    }
     _usual_share: ClassVar[float] = 0.25  # of the squared Gaussian-DP parameter of a pipeline
 
     def _facts_of_output(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from skdp.preprocessing._schema import Schema
 from skdp.privacy.budget import neighbours
 from skdp.privacy.errors import shown
 from skdp.privacy.noise.source import NoiseSource
-from skdp.privacy.report.statement import ESTIMAND, OTHER_FITS, PrivacyReport, assumed_of
+from skdp.privacy.report.statement import ESTIMAND, OTHER_FITS, UNREVIEWED, PrivacyReport, assumed_of, foreign_class
 from skdp.privacy.schedule import Selection
 from skdp.solvers import AUCProblem, GroupDROProblem, Problem, Solver
 
@@ -82,7 +82,8 @@ def report(
             f"{task.assumed_of_x()}; {task.assumed_of_y()}",
             facts.partitions,
             schema is not None and schema.has_learned,
-        ),
+        )
+        + tuple(filter(None, [foreign_class(task.estimator)])),
     )
 
 
@@ -179,7 +180,7 @@ def _assumptions(plan: Plan, of_table: str, partitions: Partitions | None, learn
         *([] if plan.budget.unit == "record" else [ESTIMAND]),
         *([] if partitions is None else [partitions.trusted]),
         *([PURE_SELECTION if selects else PURE] if plan.problem.budget.delta == 0 else []),
-        *(f"{name} is unreviewed: it sees the data and is not part of skdp" for name in unreviewed(plan)),
+        *map(UNREVIEWED.format, unreviewed(plan)),
     )
 
 

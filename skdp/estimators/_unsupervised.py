@@ -124,6 +124,13 @@ class DPUnlabelled(DPEstimator):
     """
 
     _task_class: ClassVar[type[UnlabelledTask]]
+    _absent: ClassVar[dict[str, str]] = {}  # attributes of scikit-learn's estimator that are not here, with the reason
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise AttributeError, with the reason if an attribute of scikit-learn's estimator is not here."""
+        kind, reasons = type(self).__name__, type(self)._absent
+        text = f"{kind} has no {name}: {reasons[name]}." if name in reasons else f"{kind!r} object has no attribute {name!r}"
+        raise AttributeError(text)
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, *, persons: Any = None, **unsupported: Any) -> Any:

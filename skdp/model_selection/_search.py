@@ -162,7 +162,7 @@ class _DPSearch(Exported, ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, A
 
     @one_run()
     @silently
-    def fit(self, X: Any, y: Any, *, persons: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, *, persons: Any = None) -> Any:
         """Search for the best candidate, and keep its model.
 
         Everything is charged once, before the first fit.
@@ -171,8 +171,8 @@ class _DPSearch(Exported, ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, A
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             Training records.
-        y : array-like of shape (n_samples,)
-            Labels of two classes.
+        y : array-like of shape (n_samples,), default=None
+            Labels of two classes, which no search does without.
         persons : array-like of shape (n_samples,), str or None, default=None
             Whose each row is, for candidates with ``privacy_unit="person"``: an id per row, integers or texts, or the name of a
             column of a data frame. All rows of a person are in one part.
@@ -246,7 +246,9 @@ class _DPSearch(Exported, ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, A
         check_random_state(self.random_state)
 
     def _checked_length(self, X: Any, y: Any) -> int:
-        """Return the number of labels; refuse more than two, and another number than that of the records."""
+        """Return the number of labels; refuse none, more than two, and another number than that of the records."""
+        if y is None:
+            raise ValueError("y is None; expected the labels of two classes.")
         labels = quoting_no_data(y, lambda: column_or_1d(y))
         if len(quoting_no_data(y, lambda: np.unique(labels))) > 2:
             raise ValueError("y has more than two labels; expected two, as scores are those of two classes.")
@@ -282,7 +284,11 @@ class _DPSearch(Exported, ClassifierMixin, MetaEstimatorMixin, BoundToLedgers, A
             raise ValueError(f"A candidate has its own {' or '.join(OWN)}; expected those of the search only, for all together.")
         model = clone(self.estimator).set_params(**drawn)
         if not hasattr(model, "predict_proba"):
-            raise TypeError(f"{type(model).__name__} has no predict_proba; expected a private classifier with probabilities.")
+            unscored = " Clusters and components have no private score: fit each candidate in a ledger, where it is paid for."
+            raise TypeError(
+                f"{type(model).__name__} has no predict_proba; expected a private classifier with probabilities."
+                f"{unscored * hasattr(model, 'transform')}"
+            )
         # lines and files of trials would reveal their number, and workers do not know what is paid
         silent = {"verbose": False, "memory": None, "n_jobs": None}
         for prefix, part in _parts(model).items():

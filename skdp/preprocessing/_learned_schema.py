@@ -24,7 +24,7 @@ from skdp.privacy.data.persons import SomeRows
 from skdp.privacy.errors import silently
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
-from skdp.privacy.report.statement import OTHER_FITS, PrivacyReport, assumed_of
+from skdp.privacy.report.statement import OTHER_FITS, PrivacyReport, assumed_of, foreign_class
 
 TARGET = "every target is a finite number"
 OUTPUTS = ("rows", "standardized", "units")
@@ -340,6 +340,7 @@ class LearnedSchema(Exported, TransformerMixin, BoundToLedgers):
                 OTHER_FITS,
                 *assumed_of(plan.budget.unit),
                 *([] if partitions is None else [partitions.trusted]),
+                *filter(None, [foreign_class(self)]),
             ),
         )
 

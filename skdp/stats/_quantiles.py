@@ -15,6 +15,7 @@ from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
 from skdp.privacy.errors import silently
 from skdp.privacy.queries import RankScores
+from skdp.privacy.queries.rank_scores import ROUNDINGS
 from skdp.privacy.schedule import Laplace, Release, Schedule, Selection
 from skdp.stats._bounds import Bounds, Pair, checked_bounds
 from skdp.stats._plan import Ask, Statement, StatisticsPlan, as_text, column_of
@@ -304,6 +305,7 @@ class QuantilesPlan:
             n_samples=self.search.n_samples,
             scale=calibrate(schedule, budget),
             changes=tuple(changes) if before else (),
+            default_size=ROUNDINGS,
             statement=self._statement(),
         )
         return replace(plan, statement=replace(plan.statement, hidden=self.learning.hidden(plan) or plan.statement.hidden))

@@ -124,3 +124,14 @@ def attacked(twin=None):
 def test_opposite_rows_stay_within_the_claim_and_the_twin_that_does_not_cut_them_at_0_is_caught():
     """By one coordinate of the answers; a false alarm has a chance of one in 10 000."""
     assert 2 < attacked() <= 6 < attacked(uncut)
+
+
+@pytest.mark.parametrize("of", (list, np.array, lambda texts: np.array(texts, dtype=object)), ids=("list", "array", "objects"))
+def test_texts_are_told_how_to_become_rows(of):
+    with pytest.raises(ValueError, match="or CountVectorizer") as raised:
+        DPMultinomialNB(classes=[0, 1]).fit(of(["a secret", "b"]), [0, 1])
+    assert "secret" not in str(raised.value)
+
+
+def test_the_report_says_that_negative_entries_count_as_0():
+    assert "negative ones count as 0" in str(DPMultinomialNB(classes=[0, 1]).plan(100, 5))

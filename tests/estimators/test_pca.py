@@ -90,6 +90,14 @@ def test_columns_of_a_frame_are_learned_in_memory_and_in_partitions():
     np.testing.assert_allclose(np.abs(other.components_), np.abs(model.components_), atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ("singular_values_", "noise_variance_", "get_covariance", "score"))
+def test_attributes_that_are_not_here_say_what_to_use(name):
+    with pytest.raises(AttributeError, match=f"DPPCA has no {name}: .*(explained_variance_|skdp.stats.cov)"):
+        getattr(DPPCA(), name)
+    with pytest.raises(AttributeError, match="'DPPCA' object has no attribute 'labels_'"):
+        DPPCA().labels_  # noqa: B018
+
+
 def test_y_is_not_read():
     """Not even looked at, in memory and in a table that names a target."""
     without = fitted(DPPCA(2, feature_bounds=3.0), X)

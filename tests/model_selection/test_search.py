@@ -30,6 +30,7 @@ from sklearn.utils.fixes import parse_version
 from skdp import (
     BudgetExceededError,
     DPAdditiveClassifier,
+    DPKMeans,
     DPLinearRegression,
     DPLogisticRegression,
     LowSignalWarning,
@@ -764,3 +765,10 @@ def test_without_noise_it_is_a_search_that_says_so(mechanism):
     search = DPGridSearchCV(MODEL, GRID, epsilon=math.inf, mechanism=mechanism).fit(*records())
     assert search.best_params_ == {"alpha": 1e-3} or search.best_score_ > 0.8
     assert not search.privacy_report_.private
+
+
+def test_clusters_have_no_private_score():
+    with pytest.raises(TypeError, match="Clusters and components have no private score: fit each"):
+        DPGridSearchCV(DPKMeans(), {"n_clusters": [2, 3]}).fit(np.zeros((50, 2)))
+    with pytest.raises(ValueError, match="y is None; expected the labels of two classes"):
+        DPGridSearchCV(DPLogisticRegression(feature_bounds=1.0), {"alpha": [0.1]}).fit(np.zeros((50, 2)))

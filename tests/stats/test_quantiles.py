@@ -16,6 +16,7 @@ from skdp import stats
 from skdp.privacy.accounting.noise_calibration import calibrate
 from skdp.privacy.budget import Budget
 from skdp.privacy.data.column_cells import ColumnCells
+from skdp.privacy.noise import GumbelNoise
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Ranks, RankScores
 from skdp.privacy.schedule import Schedule
@@ -259,3 +260,18 @@ def test_integers_do_not_attract_the_ends_of_intervals():
     weights = [np.exp(choice.offset * choice.larger_share) for choice in (number, end)]
     shares = [w[choice.low.astype(int) == 4].sum() / w.sum() for w, choice in zip(weights, (number, end), strict=True)]
     assert shares[0] > 0.2 > 2 * shares[1]
+
+
+def test_the_report_states_the_roundings_that_the_noise_covers(monkeypatch):
+    """All but those of preferences for candidates, which follow from earlier releases: a tenth of them here."""
+    found, calibrated = [], GumbelNoise.calibrated
+
+    def watched(**facts):
+        found.append(facts)
+        return calibrated(**facts)
+
+    monkeypatch.setattr(GumbelNoise, "calibrated", watched)
+    report = stats.quantile(np.arange(5000.0), [0.2, 0.5, 0.8], bounds=(0, 5000), epsilon=1.0).privacy_report
+    stated, used = ([facts["rounding"] for facts in part] for part in (found[:4], found[-4:]))
+    assert all(0.8 * one <= other <= one for one, other in zip(used, stated, strict=True))
+    assert str(report).count("at least") == 4

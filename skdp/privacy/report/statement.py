@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ PERSONS = (
 ESTIMAND = "the model describes a random row of a random person: a person with many rows counts as much as one with a single row"
 OF_A_BLOCK = ("BlockGradient", "CoordinateScores")  # queries whose clip norm depends on public bounds of the block's coordinates
 OF_RANKS = "RankScores"
+UNREVIEWED = "{} is unreviewed: it sees the data and is not part of skdp"  # line of a report
 
 
 class PrivacySpent(NamedTuple):
@@ -101,7 +103,8 @@ class ReleaseLine:
     @property
     def rounding_in_words(self) -> str:
         """Increase of the noise that covers rounding, in words."""
-        return f"{'at least ' if self.clip_norm is None else ''}{100 * self.rounding_allowance:.2g}% more"
+        least = self.clip_norm is None or self.query == OF_RANKS  # whose preferences for candidates are rounded, too
+        return f"{'at least ' if least else ''}{100 * self.rounding_allowance:.2g}% more"
 
     @property
     def records_in_words(self) -> str:
@@ -348,6 +351,13 @@ class PrivacyReport:
 def assumed_of(unit: str) -> tuple[str, ...]:
     """Return what a guarantee for records, or for persons, assumes."""
     return (ONE_PERSON,) if unit == "record" else (PERSONS,)
+
+
+def foreign_class(estimator: Any) -> str:
+    """Return the line of a report for an estimator whose class is not one of skdp, such as a derived one; empty for others."""
+    kind = type(estimator)
+    module = sys.modules.get(kind.__module__ if kind.__module__.startswith("skdp.") else "")
+    return "" if getattr(module, kind.__qualname__, None) is kind else UNREVIEWED.format(kind.__qualname__)
 
 
 def describe_releases(schedule: Schedule, scale: float, budget: Budget, allowances: tuple[float, ...]) -> tuple[ReleaseLine, ...]:
