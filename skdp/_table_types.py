@@ -93,10 +93,11 @@ def as_frame(X: Any) -> Any:
 
 
 def check_holds_records(X: Any, name: str = "X") -> None:
-    """Raise TypeError for what polars has not read yet."""
-    usual = {"LazyFrame": f"{name}.collect()", "Expr": f"frame.select({name})"}
-    if (kind := type(X).__name__) in usual and type(X).__module__.partition(".")[0] == "polars":
-        raise TypeError(f"{name} is of polars.{kind}, which holds no records yet; expected a table, such as {usual[kind]}.")
+    """Raise TypeError for a lazy frame or an expression of polars."""
+    usual = {"LazyFrame": f"a LazyFrame, {name}.collect()", "Expr": f"an Expr, frame.select({name})"}.get(type(X).__name__)
+    if usual is not None:
+        what, such = usual.split(", ")
+        raise TypeError(f"{name} is {what}, which holds no records yet; expected a table, such as {such}.")
 
 
 def is_dask(X: Any) -> bool:

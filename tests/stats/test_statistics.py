@@ -163,7 +163,7 @@ def test_each_call_is_charged_once(name):
         (lambda: stats.cov(FRAME, column=(), epsilon=1.0), r"column=\(\); expected the name of a column, or several names"),
         (lambda: stats.crosstab(FRAME, "age", "age", categories={"age": [1]}, epsilon=1.0), "column=.* has a name twice"),
         (lambda: stats.histogram2d(FRAME, column=("age", "age"), epsilon=1.0), "column=.* has a name twice"),
-        (lambda: stats.mean(pytest.importorskip("polars").col("a"), epsilon=1.0), "polars.Expr, .* such as frame.select"),
+        (lambda: stats.mean(pytest.importorskip("polars").col("a"), epsilon=1.0), "x is an Expr, .* such as frame.select"),
         (lambda: stats.mean(FRAME["size"], range=(0, 7), epsilon=1.0), "'range'; bounds are the public bounds of a column"),
         (lambda: stats.histogram(FRAME["size"], bounds=(0, 7), epsilon=1.0), "'bounds'; range has the public ends of bins"),
         (lambda: stats.describe(FRAME, bounds={}, epsilon=1.0), "^describe.*'bounds'; schema has what is known, such as"),
