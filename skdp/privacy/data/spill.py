@@ -15,7 +15,7 @@ from skdp.privacy.errors import SourceError
 
 DIRECTORY = "SKDP_SPILL_DIR"  # environment variable that names the directory of the file; by default the system's temporary one
 # what `TrainingData` computes once, one number per record
-SIDE = {"scales": np.float64, "norms": np.float64, "view": np.float64, "largest": np.float64}
+SIDE = {"scales": np.float64, "norms": np.float64, "view": np.float64, "lengths": np.float64, "largest": np.float64}
 
 
 # Bytes of the file that one memory map covers: as many as there are in the file, between these. A choice: each map holds a file

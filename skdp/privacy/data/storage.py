@@ -10,6 +10,7 @@ from scipy import sparse
 
 from skdp.privacy.data.binned_records import Columns
 from skdp.privacy.data.column_scaling import ColumnScaling
+from skdp.privacy.data.kernels import part_of
 from skdp.privacy.data.packed_rows import PackedRows
 from skdp.privacy.data.summation import BLOCK, TreeSum
 
@@ -104,6 +105,13 @@ class Storage:
         blocks.sample = self.sample
         return blocks
 
+    def within(self, norm: float) -> bool:
+        """Return whether the public bounds of the columns keep all rows within a norm, also as computed.
+
+        Squares and their sums, from the first column to the last, grow with the entries, rounded or not.
+        """
+        return self._scaling is not None and bool(np.sqrt(squares_in_order(self._scaling.longest[None])[0]) <= norm)
+
     @property
     def keeps_columns(self) -> bool:
         """Whether single columns of all rows can be read."""
@@ -172,6 +180,8 @@ class Storage:
         drawn, and among rows of persons on the numbers of rows of other persons. The accounting compares sums in which the terms
         of all others are the same. So there every row is computed alone, by einsum.
         """
+        if not coef.any():
+            return np.zeros((block.shape[0], coef.shape[1]))
         if not self.alone or not isinstance(block, np.ndarray):
             return np.asarray(block @ coef)
         if block.shape[0] == 1:  # einsum sums a single wide row in another order
@@ -227,8 +237,10 @@ def pieces(part: Part, length: int) -> Iterator[Part]:
         yield from (part[start : start + length] for start in range(0, part.size, length))
 
 
-def scaled(block: Any, scales: np.ndarray) -> Any:
-    """Return rows times their scales, in the same storage format."""
+def scaled(block: Any, scales: np.ndarray | None) -> Any:
+    """Return rows times their scales, in the same storage format; the rows themselves if there are none."""
+    if scales is None:
+        return block
     if not sparse.issparse(block):
         return block * scales[:, None]
     rows = np.repeat(scales, np.diff(block.indptr)) if block.format == "csr" else scales[block.indices]
@@ -372,7 +384,7 @@ def clipped_products(
     return total
 
 
-def standardized_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def standardized_squares(blocks: Storage, scales: np.ndarray | None, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Return the squared norm of each centred and scaled row, rounded up where it comes from a difference or a product.
 
     For a centre of 0, which is not a release, the result is the same for dense and CSR.
@@ -381,8 +393,8 @@ def standardized_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray
     ----------
     blocks : Storage
         The table.
-    scales : ndarray of shape (n_samples,)
-        Factor of each row x.
+    scales : ndarray of shape (n_samples,) or None
+        Factor of each row x; None if all are 1, where columns are clipped.
     centre : ndarray of shape (n_features,)
         Vector that is subtracted from every row.
     scale : ndarray of shape (n_features,) or (n_features, n_features)
@@ -404,14 +416,16 @@ def standardized_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray
         return _sparse_squares(blocks, scales, centre, scale)
     squares = np.zeros(blocks.n_samples)
     for part in blocks.parts():
-        block = scaled(blocks.rows(part), scales[part])
-        block -= centre
-        block *= scale
-        squares[part] = squares_in_order(block)
+        block = scaled(blocks.rows(part), part_of(scales, part))
+        if centre.any():
+            block -= centre
+        if (scale != 1).any():
+            block *= scale
+        squares[part] = row_squares(block) if centre.any() else squares_in_order(block)
     return squares
 
 
-def _whitened_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def _whitened_squares(blocks: Storage, scales: np.ndarray | None, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
     if blocks.by_column:
         raise ValueError("A matrix as scale needs a table stored by rows; expected by_row=True.")
     squares = np.zeros(blocks.n_samples)
@@ -419,14 +433,14 @@ def _whitened_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, s
     # small and the clip holds.
     error = 2 * (blocks.n_features + 8) * 2.0**-53 * float(np.linalg.norm(scale))  # bound for a product, over the row's norm
     for part in blocks.parts():
-        block = dense(scaled(blocks.rows(part), scales[part]))
+        block = dense(scaled(blocks.rows(part), part_of(scales, part)))
         block -= centre
         norms = np.sqrt(row_squares(blocks.predictions(block, scale)))
         squares[part] = np.square(norms + error * np.sqrt(row_squares(block)))
     return squares
 
 
-def _sparse_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def _sparse_squares(blocks: Storage, scales: np.ndarray | None, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
     # sum_j s_j^2 (x_j - m_j)^2 = sum_j s_j^2 x_j^2 - 2 sum_j s_j^2 m_j x_j + sum_j s_j^2 m_j^2, where the first two sums read
     # stored entries alone. `error` covers the digits that cancel, so that the result is never below the true square.
     sizes, shift = np.square(scale), float(np.sum(np.square(scale * centre)))
@@ -444,7 +458,7 @@ def _sparse_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, sca
             return squares
         return np.maximum(squares - 2 * products + shift, 0.0) + error * (squares + shift) + lost
 
-    if blocks.packed and blocks.sample is None:
+    if blocks.packed and blocks.sample is None and scales is not None:
         found, shifts = blocks.table.squares(sizes), (sizes * centre)[:, None]
         for part in blocks.parts():
             products = (blocks.factor(part) @ shifts)[:, 0]
@@ -453,7 +467,7 @@ def _sparse_squares(blocks: Storage, scales: np.ndarray, centre: np.ndarray, sca
     found = np.zeros(blocks.n_samples)
     if not blocks.by_column:
         for part in blocks.parts():
-            found[part] = together(*parts_of(scaled(blocks.rows(part), scales[part]), slice(None)))
+            found[part] = together(*parts_of(scaled(blocks.rows(part), part_of(scales, part)), slice(None)))
         return found
     products = np.zeros(blocks.n_samples)
     for columns, chunk in blocks.columns():

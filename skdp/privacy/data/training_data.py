@@ -39,6 +39,9 @@ from skdp.privacy.data.storage import (
 from skdp.privacy.data.summation import BLOCK, TreeSum, chunk_rows, summation_error
 from skdp.privacy.noise.sampling import sample_of
 
+# Largest common factor of scales that is taken off rows and put to their norms. A choice: an entry whose square underflows is then
+# so small that it is below 2**-111 with the factor, too.
+COMMON = 2.0**400
 # Largest number of entries in a batch of whole rows. A choice: 8 MB in float64. It sets the order of sums within a block, so
 # another value changes their rounding.
 CELLS = 2**20
@@ -134,6 +137,7 @@ class TrainingData(PrivateData):
         self._presence = shares_of(sample_weight) if persons is None else persons.weights
         self._whole: TrainingData | None = None  # the table from which this sample was drawn
         self._view: tuple[np.ndarray, np.ndarray, TrainingData] | None = None
+        self._lengths: tuple[np.ndarray, np.ndarray] | None = None  # a centre, and the squared distances from it
         self._last = LastSum()
         self._columns: ColumnCache | None = None
         self._largest: tuple[np.ndarray, np.ndarray] | None = None
@@ -235,8 +239,8 @@ class TrainingData(PrivateData):
         if len(indices):
             table._presence = np.ones(self._n_rows) if self._presence is None else self._presence.copy()
             table._presence[indices] = 0.0
-        table._inverse_norms, table._scales = self._inverse_norms.copy(), self._scales.copy()
-        table._inverse_norms[indices] = table._scales[indices] = 0.0
+        table._norms, table._scales, table._unclipped = self._inverse_norms.copy(), self._scales.copy(), False
+        table._norms[indices] = table._scales[indices] = 0.0
         return table
 
     def mapped(self, matrix: Any, store: Callable[..., tuple[Any, ...]] | None = None) -> "TrainingData":
@@ -330,17 +334,27 @@ class TrainingData(PrivateData):
             view, constant = self._copied(), 1.0 if self._intercept_scaling else 0.0
             with np.errstate(all="ignore"):
                 # Only the norms change: 1 / ||z|| for the clip, with the 1 of the intercept.
-                norms = standardized_squares(self._blocks, self._scales, centre, scale)
-                norms += constant
+                norms = self._squares(centre, scale) + constant
                 np.sqrt(norms, out=norms)
-                view._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
+                inverse = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
             if self._presence is not None:
-                view._inverse_norms[self._presence == 0] = 0.0
+                inverse[self._presence == 0] = 0.0
             self._view = None  # what is kept overwrites the norms of the last view
-            view._inverse_norms = self._kept("view", view._inverse_norms)
+            view._norms = self._kept("view", inverse)
             view._intercept_scaling = constant
             self._view = centre.copy(), scale.copy(), view
         return self._view[2]
+
+    def _squares(self, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        """Return the squared norms of standardised rows; those for scales of 1 are kept, for scales that are all the same."""
+        scales = None if self._unclipped else self._scales
+        if scale.ndim == 2 or not 0 < scale.max() == scale.min() <= COMMON:
+            return standardized_squares(self._blocks, scales, centre, scale)
+        if self._lengths is None or not np.array_equal(self._lengths[0], centre):
+            self._lengths = None  # what is kept overwrites the last ones
+            squares = standardized_squares(self._blocks, scales, centre, np.ones(centre.size))
+            self._lengths = centre.copy(), self._kept("lengths", squares)
+        return self._lengths[1] * scale[0] ** 2
 
     def moments(self) -> np.ndarray:
         """Return the sums of the entries of clipped rows and of their squares, without the intercept's constant."""
@@ -445,7 +459,7 @@ class TrainingData(PrivateData):
 
         def count(raw: np.ndarray, records: Records) -> np.ndarray:
             counts[:] += np.bincount(places(raw, records), weights=records.present, minlength=size)
-            return np.zeros((len(raw), 1))
+            return raw[:, :0]
 
         self.sum(coef, count)
         return counts
@@ -469,7 +483,7 @@ class TrainingData(PrivateData):
 
         def added(raw: np.ndarray, records: Records) -> np.ndarray:
             total.add(weighted(kernel(raw, records), records.present).sum(axis=0), len(raw))
-            return np.zeros((len(raw), 1))
+            return raw[:, :0]
 
         self.sum(coef, added)
         return total.total()
@@ -528,19 +542,19 @@ class TrainingData(PrivateData):
         return self._sum_by_columns(coef, kernel) if self._blocks.by_column else self._sum_by_blocks(coef, kernel)
 
     def gram(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
-        """Return ``sum_i kernel(x_i^T coef) x_i x_i^T`` in one pass over the data.
+        """Return ``sum_i k_i1 x_i x_i^T``, then the sums ``sum_i k_ij x_i`` as columns, in one pass over the data.
 
         Parameters
         ----------
         coef : ndarray of shape (n_coordinates, m)
             Points at which raw predictions are taken.
         kernel : callable
-            Maps raw predictions (rows of a block, m) and their `Records` to weights (rows of the block, 1).
+            Maps raw predictions (rows of a block, m) and their `Records` to weights k (rows of the block, 1 + n_sums).
 
         Returns
         -------
-        ndarray of shape (n_coordinates, n_coordinates)
-            The sum, accumulated in float64; null records contribute nothing.
+        ndarray of shape (n_coordinates, n_coordinates + n_sums)
+            The sums, accumulated in float64; null records contribute nothing.
 
         Raises
         ------
@@ -552,7 +566,11 @@ class TrainingData(PrivateData):
         total = TreeSum(self._chunk_rows)
         for part in self._blocks.parts():
             block, factors = self._factored(part, coef, kernel)
-            total.add(block.T @ (block * factors), len(block))
+            products, sums = block.T @ (block * factors[:, :1]), block.T @ factors
+            if constant := self._intercept_scaling:
+                sums = np.vstack([sums, constant * factors.sum(axis=0)])
+                products = np.block([[products, constant * sums[:-1, :1]], [constant * sums[:, :1].T]])
+            total.add(np.hstack([products, sums[:, 1:]]), len(block))
         return total.total()
 
     def score_products(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
@@ -580,6 +598,8 @@ class TrainingData(PrivateData):
         for start in range(0, rows.size, BLOCK):
             part = rows[start : start + BLOCK]
             block, factors = self._factored(part, coef, kernel)
+            if self._intercept_scaling:
+                block = np.column_stack([block, np.full(len(block), self._intercept_scaling)])
             starts = np.flatnonzero(np.diff(numbers[part], prepend=-1))
             if numbers[part[0]] == last:
                 # The last person of the block before has more rows: her score so far is one more row. Rows of a person are added
@@ -595,11 +615,12 @@ class TrainingData(PrivateData):
         return total.total()
 
     def _factored(self, part: Part, coef: np.ndarray, kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
-        """Return clipped rows with the intercept's constant, and their weighted factors."""
-        block = dense(scaled(self._blocks.rows(part), self._scales[part]))
+        """Return clipped rows without the intercept's constant, and their weighted factors."""
+        block = dense(scaled(self._blocks.rows(part), self._scales_of(part)))
+        raw = self._blocks.predictions(block, coef[: self.n_features])
         if self._intercept_scaling:
-            block = np.column_stack([block, np.full(len(block), self._intercept_scaling)])
-        return block, weighted(kernel(self._blocks.predictions(block, coef), self._records(part)), self._present(part))
+            raw += self._intercept_scaling * coef[self.n_features]
+        return block, weighted(kernel(raw, self._records(part)), self._present(part))
 
     def block_sum(self, coef: np.ndarray, block: np.ndarray, kernel: Kernel, clip_norm: float) -> np.ndarray:
         r"""Return :math:`\sum_i \mathrm{clip}(x_{i,S} r_i^\top)` over a block S of coordinates, with residuals r_i of the kernel.
@@ -693,6 +714,7 @@ class TrainingData(PrivateData):
     def _of_rows(self, rows: np.ndarray) -> "TrainingData":
         """Return the same table reduced to the rows with these sorted numbers."""
         sample = self._copied()
+        sample._norms = self._inverse_norms  # computed once, for all rows
         sample._blocks, sample._whole = self._blocks.subset(rows), self
         return sample
 
@@ -748,7 +770,8 @@ class TrainingData(PrivateData):
         if records.present is not None:
             residuals *= records.present[:, None]
         intercept = constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
-        residuals *= self._scales[part, None]
+        if not self._unclipped:
+            residuals *= self._scales[part, None]
         return residuals, intercept
 
     def _products_by_rows(
@@ -798,24 +821,47 @@ class TrainingData(PrivateData):
 
     def _clipped(self, raw: np.ndarray, coef: np.ndarray, part: Part) -> np.ndarray:
         """Turn raw predictions of unclipped rows into those of clipped rows with intercept, in place."""
-        scales = self._scales[part, None]
-        raw *= scales
-        if not scales.all():
-            np.copyto(raw, 0.0, where=scales == 0)  # not NaN from 0 times a product that overflowed
+        if not self._unclipped:
+            scales = self._scales[part, None]
+            raw *= scales
+            if not scales.all():
+                np.copyto(raw, 0.0, where=scales == 0)  # not NaN from 0 times a product that overflowed
         if self._intercept_scaling:
             raw += self._intercept_scaling * coef[self.n_features]
         return raw
 
     def _clip(self) -> None:
+        # Whether the clip of the columns is public proof that no row is longer than it may be: then norms are taken when needed.
+        self._unclipped, self._norms = self._presence is None and self._blocks.within(self._data_norm), None
+        if self._unclipped:
+            self._scales = np.broadcast_to(1.0, self._n_rows)
+        else:
+            self._measure()
+
+    @property
+    def _inverse_norms(self) -> np.ndarray:
+        """One over the norm of each row, with the constant of the intercept."""
+        if self._norms is None:
+            self._measure()
+        return self._norms
+
+    def _scales_of(self, part: Part) -> np.ndarray | None:
+        """Return the factors that clip some rows; None if all are 1."""
+        return None if self._unclipped else self._scales[part]
+
+    def _measure(self) -> None:
+        """Compute the norms of the rows, and the factors that clip them."""
         with np.errstate(all="ignore"):
             norms, longest = row_norms(self._blocks), self._data_norm
             # Rows x become s x with s = min(1, R / ||x||); with the constant k of the intercept their norm is hypot(s ||x||, k).
-            self._scales = longest / np.maximum(norms, longest)  # 0 if the squared norm overflowed
+            scales = longest / np.maximum(norms, longest)  # 0 if the squared norm overflowed
             np.hypot(np.minimum(norms, longest, out=norms), self._intercept_scaling, out=norms)
-            self._inverse_norms = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
+            inverse = np.divide(1.0, np.maximum(norms, SHORTEST), where=norms > 0, out=norms)
         if self._presence is not None:
-            self._inverse_norms[self._presence == 0] = self._scales[self._presence == 0] = 0.0
-        self._scales, self._inverse_norms = self._kept("scales", self._scales), self._kept("norms", self._inverse_norms)
+            inverse[self._presence == 0] = scales[self._presence == 0] = 0.0
+        if not self._unclipped:
+            self._scales = self._kept("scales", scales)
+        self._norms = self._kept("norms", inverse)
 
     def _kept(self, name: str, array: np.ndarray) -> np.ndarray:
         return array if self._keep is None else self._keep(name, array)
@@ -823,7 +869,7 @@ class TrainingData(PrivateData):
     def _copied(self) -> "TrainingData":
         """Return the same table without the results kept for later queries, which may not hold for the copy."""
         table = copy.copy(self)
-        table._view = table._columns = table._largest = None
+        table._view = table._columns = table._largest = table._lengths = None
         table._original = False  # a copy that kept its largest entries would overwrite those of this table
         table._last = LastSum()
         return table

@@ -44,7 +44,7 @@ class UnitRows(SumQuery):
 
         return self.geometry.view(rows).sum(self._origin, shortened).ravel()
 
-    def _products(self, rows: TrainingData, weights: Weight = lambda records: 1.0) -> np.ndarray:
+    def _products(self, rows: TrainingData, weights: Weight) -> np.ndarray:
         """Return the un-noised sum of ``(x, 1) (x, 1)^T min(1, 1 / ||z||)^2``, times a column of weights; row by row, flat."""
 
         def shortened(raw: np.ndarray, records: Records) -> np.ndarray:

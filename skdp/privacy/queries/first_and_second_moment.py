@@ -92,12 +92,18 @@ class FirstAndSecondMoment(UnitRows):
 
     def partial(self, rows: TrainingData) -> np.ndarray:
         """Return the un-noised sums of shortened rows that are not centred, then those of their products, row by row."""
-        return np.concatenate([self._sums(rows), self._products(rows)])
+        both = self.geometry.view(rows).gram(self._origin, self._of_both)
+        return np.concatenate([both[:, -1], both[:, :-1].ravel()])
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the weighted sum of v, then the half-vector."""
         sums, products = np.split(total, [len(self._origin)])
         return np.concatenate([MEAN_WEIGHT * self._means(sums)[:, 0], self._half_vector(products)])
+
+    def _of_both(self, raw: np.ndarray, records: Records) -> np.ndarray:
+        """Return the factors of the products, then those of the rows."""
+        factors = self._factors(records)[:, None]
+        return np.hstack([np.square(factors), factors])
 
     def parts(self, answer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the parts of an answer without their weights.
