@@ -57,9 +57,9 @@ class ColumnScaling:
         """Return scaled entries in float64; ``columns`` are the columns of the entries, in a form that broadcasts."""
         low, high, shift, unit = (array[columns] if array.ndim else array for array in self._arrays)
         result = np.clip(entries.astype(np.float64, copy=False), low, high)
-        if shift.any():
+        if self._shifts:
             result -= shift
-        if (unit != 1).any():
+        if self._divides:
             result /= unit
         return result
 
@@ -67,6 +67,14 @@ class ColumnScaling:
     def longest(self) -> np.ndarray:
         """Largest absolute value of a mapped entry of each column, as computed: rounding keeps the order of numbers."""
         return np.abs(self.scaled(np.stack([self.low, self.high]))).max(axis=0)
+
+    @cached_property
+    def _shifts(self) -> bool:
+        return bool(self.shift.any())
+
+    @cached_property
+    def _divides(self) -> bool:
+        return bool((self.unit != 1).any())
 
     @cached_property
     def _arrays(self) -> tuple[np.ndarray, ...]:

@@ -247,6 +247,11 @@ def scaled(block: Any, scales: np.ndarray | None) -> Any:
     return type(block)((block.data * rows, block.indices, block.indptr), shape=block.shape)
 
 
+def column_sums(rows: np.ndarray) -> np.ndarray:
+    """Return the sum of the rows of an array; NumPy's own sum of a few columns is several times slower than a product."""
+    return np.ones(len(rows)) @ rows
+
+
 def squared(block: Any) -> Any:
     """Return the squared entries, in the same storage format."""
     if not sparse.issparse(block):

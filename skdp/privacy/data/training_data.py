@@ -27,6 +27,7 @@ from skdp.privacy.data.storage import (
     Part,
     Storage,
     clipped_products,
+    column_sums,
     dense,
     entry_sums,
     largest_entries,
@@ -482,7 +483,7 @@ class TrainingData(PrivateData):
         total = TreeSum(self._chunk_rows)
 
         def added(raw: np.ndarray, records: Records) -> np.ndarray:
-            total.add(weighted(kernel(raw, records), records.present).sum(axis=0), len(raw))
+            total.add(column_sums(weighted(kernel(raw, records), records.present)), len(raw))
             return raw[:, :0]
 
         self.sum(coef, added)
@@ -566,11 +567,14 @@ class TrainingData(PrivateData):
         total = TreeSum(self._chunk_rows)
         for part in self._blocks.parts():
             block, factors = self._factored(part, coef, kernel)
-            products, sums = block.T @ (block * factors[:, :1]), block.T @ factors
+            sums = block.T @ factors
             if constant := self._intercept_scaling:
-                sums = np.vstack([sums, constant * factors.sum(axis=0)])
-                products = np.block([[products, constant * sums[:-1, :1]], [constant * sums[:, :1].T]])
-            total.add(np.hstack([products, sums[:, 1:]]), len(block))
+                sums = np.vstack([sums, constant * column_sums(factors)])
+            term, d = np.empty((len(sums), len(sums) + sums.shape[1] - 1)), self.n_features
+            term[:d, :d], term[:, len(sums) :] = block.T @ (block * factors[:, :1]), sums[:, 1:]
+            term[d:, : len(sums)] = constant * sums[:, :1].T
+            term[:d, d : len(sums)] = constant * sums[:d, :1]
+            total.add(term, len(block))
         return total.total()
 
     def score_products(self, coef: np.ndarray, kernel: Kernel) -> np.ndarray:
@@ -769,7 +773,7 @@ class TrainingData(PrivateData):
         residuals = kernel(raw, records)
         if records.present is not None:
             residuals *= records.present[:, None]
-        intercept = constant * residuals.sum(axis=0, keepdims=True) if constant else residuals[:0]
+        intercept = constant * column_sums(residuals)[None] if constant else residuals[:0]
         if not self._unclipped:
             residuals *= self._scales[part, None]
         return residuals, intercept

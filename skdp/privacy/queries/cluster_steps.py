@@ -51,8 +51,8 @@ class Centres(WithParameters):
         """
         labels = raw.argmax(axis=1)
         error = 16 * (self.points.shape[1] + 16) * 2.0**-53 * self.reach**2
-        squares = np.square(lengths_of(records)) - 1.0 - 2.0 * np.take_along_axis(raw, labels[:, None], axis=1)[:, 0]
-        return labels, np.sqrt(np.maximum(np.nan_to_num(squares), 0.0) + error)
+        squares = np.square(lengths_of(records)) - 1.0 - 2.0 * raw[np.arange(len(raw)), labels]
+        return labels, np.sqrt(np.fmin(np.fmax(squares, 0.0), np.finfo(np.float64).max) + error)  # 0 for nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ class ClusterSteps(SumQuery):
             labels, distances = self.centres.nearest(raw, records)
             counts[:] += np.bincount(labels, weights=records.present, minlength=counts.size)
             result = np.zeros_like(raw)
-            np.put_along_axis(result, labels[:, None], np.minimum(1.0, self.radius / distances)[:, None], axis=1)
+            result[np.arange(len(raw)), labels] = np.minimum(1.0, self.radius / distances)
             return result
 
         sums = self.centres.geometry.view(rows).sum(self.centres.coef, factors)
