@@ -64,9 +64,9 @@ class ColumnScaling:
         return result
 
     @property
-    def longest(self) -> np.ndarray:
-        """Largest absolute value of a mapped entry of each column, as computed: rounding keeps the order of numbers."""
-        return np.abs(self.scaled(np.stack([self.low, self.high]))).max(axis=0)
+    def ends(self) -> np.ndarray:
+        """Least and largest mapped entry of each column, as computed: rounding keeps the order of numbers."""
+        return self.scaled(np.stack([self.low, self.high]))
 
     @cached_property
     def _shifts(self) -> bool:

@@ -1,6 +1,7 @@
 """Read a dense, CSR, CSC or packed table in float64 blocks of rows or runs of columns, without a copy of the table."""
 
 import copy
+import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -105,12 +106,15 @@ class Storage:
         blocks.sample = self.sample
         return blocks
 
-    def within(self, norm: float) -> bool:
-        """Return whether the public bounds of the columns keep all rows within a norm, also as computed.
+    def reach(self, centre: np.ndarray | float = 0.0, scale: np.ndarray | float = 1.0) -> float:
+        """Return a bound on the norm of ``scale * (x - centre)`` by the public bounds of the columns; infinity without any.
 
-        Squares and their sums, from the first column to the last, grow with the entries, rounded or not.
+        It holds for computed norms, too: squares and their sums, from the first column to the last, grow with the entries, also
+        rounded. It holds for shortened rows, as zero is within the bounds.
         """
-        return self._scaling is not None and bool(np.sqrt(squares_in_order(self._scaling.longest[None])[0]) <= norm)
+        if self._scaling is None:
+            return math.inf
+        return float(np.sqrt(squares_in_order(scale * np.abs(self._scaling.ends - centre).max(axis=0, keepdims=True))[0]))
 
     @property
     def keeps_columns(self) -> bool:

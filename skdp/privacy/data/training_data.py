@@ -357,6 +357,10 @@ class TrainingData(PrivateData):
             self._lengths = centre.copy(), self._kept("lengths", squares)
         return self._lengths[1] * scale[0] ** 2
 
+    def reach(self, centre: np.ndarray, scale: np.ndarray) -> float:
+        """Return a public bound on the norm of ``scale * (x - centre)``, for one scale per feature; it may be infinite."""
+        return self._blocks.reach(centre, scale)
+
     def moments(self) -> np.ndarray:
         """Return the sums of the entries of clipped rows and of their squares, without the intercept's constant."""
         return entry_sums(self._blocks, self._scales, self._chunk_rows, self._presence)
@@ -836,7 +840,7 @@ class TrainingData(PrivateData):
 
     def _clip(self) -> None:
         # Whether the clip of the columns is public proof that no row is longer than it may be: then norms are taken when needed.
-        self._unclipped, self._norms = self._presence is None and self._blocks.within(self._data_norm), None
+        self._unclipped, self._norms = self._presence is None and self._blocks.reach() <= self._data_norm, None
         if self._unclipped:
             self._scales = np.broadcast_to(1.0, self._n_rows)
         else:

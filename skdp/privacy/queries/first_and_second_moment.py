@@ -13,6 +13,8 @@ from skdp.privacy.queries._unit_rows import UnitRows
 
 __all__ = ["FirstAndSecondMoment", "FirstMoment", "FourthMoments"]
 
+# What rounding may add to a norm of 1; far below the relative slack of the noise, which is 2**-30.
+ROUNDING = 2.0**-40
 MEAN_WEIGHT = 0.35  # of the first moment; larger values make it more exact, and the second one less (proof)
 
 
@@ -37,13 +39,20 @@ class FirstMoment(UnitRows):
         """Return 1 under ``zero_out`` and 2 under ``replace_one``.
 
         Proof. Shared records cancel, as the geometry is the same for both tables. One record contributes v with ``||v|| <= 1`` by
-        clipping, and a null record nothing. Two opposite unit vectors attain the bound for two.
+        clipping, that of the row or that of the columns, and a null record nothing. Two opposite unit vectors attain the bound for two.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
     def partial(self, rows: TrainingData) -> np.ndarray:
-        """Return the un-noised sums of shortened rows that are not centred."""
-        return self._sums(rows)
+        """Return the un-noised sums of shortened rows that are not centred.
+
+        Where the clip of the columns to public bounds leaves no z longer than 1, up to rounding, no row is shortened, and no norm
+        is computed.
+        """
+        geometry = self.geometry
+        if rows.reach(geometry.centre, geometry.scale) > 1 + ROUNDING:
+            return self._sums(rows)
+        return np.append(rows.totals()[: self.size], [rows.total_weight()] * geometry.intercept)
 
     def finish(self, total: np.ndarray) -> np.ndarray:
         """Return the centred sums."""
