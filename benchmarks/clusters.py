@@ -1,7 +1,6 @@
 """Compare private k-means with diffprivlib's and with scikit-learn's, on mixtures and public tables, and measure its time."""
 
 import importlib.util
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from sklearn.cluster import KMeans
 
 from benchmarks.frames import load_frame
 from benchmarks.noise import noise_of
+from benchmarks.resources import IN_TURN, in_turn
 from benchmarks.tables import data_directory, existing
 from benchmarks.writing import made_with, row, write_json
 from skdp import DPKMeans
@@ -48,7 +48,7 @@ of scikit-learn in these rows, with given and with learned columns, which have u
 TIMES = """
 ## Time
 
-Seconds of one fit of `DPKMeans` at epsilon 1, and of scikit-learn's `KMeans(n_init=1)`, on one thread; mixtures.
+`DPKMeans` at epsilon 1, and scikit-learn's `KMeans(n_init=1)`, on mixtures. """ + IN_TURN + """
 """
 COUNTS = """
 ## Counts
@@ -240,11 +240,8 @@ def _mixed(name: str, repeats: int, k: int = 5) -> list[str]:
 def _times() -> list[str]:
     lines = []
     for n, d, k in TIMED:
-        rows, seconds = mixture(n, d, k, 3.0, 0), []
-        for model in (DPKMeans(k, feature_bounds=1.0), KMeans(k, n_init=1, random_state=0)):
-            begin = time.perf_counter()
-            model.fit(rows)
-            seconds.append(time.perf_counter() - begin)
+        models = DPKMeans(k, feature_bounds=1.0), KMeans(k, n_init=1, random_state=0)
+        seconds = in_turn(models, mixture(n, d, k, 3.0, 0))
         lines.append(row([f"{n} x {d}", str(k), f"{seconds[0]:.2f}", f"{seconds[1]:.2f}", f"{seconds[0] / seconds[1]:.1f}"]))
         print(lines[-1], flush=True)
     return lines

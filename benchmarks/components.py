@@ -1,7 +1,6 @@
 """Measure principal components, beside PCA without privacy and diffprivlib's PCA."""
 
 import importlib.util
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -15,6 +14,7 @@ from sklearn.decomposition import PCA
 
 from benchmarks.frames import load_frame
 from benchmarks.noise import noise_of
+from benchmarks.resources import IN_TURN, in_turn
 from benchmarks.tables import data_directory, existing, read_npz
 from benchmarks.writing import made_with, row, write_json
 from skdp import DPPCA
@@ -181,20 +181,11 @@ def cells(name: str, repeats: int) -> Iterator[dict[str, Any]]:
 
 
 def times() -> Iterator[dict[str, Any]]:
-    """Yield seconds of our fits and of scikit-learn's, the least of five of each."""
+    """Yield seconds of our fits and of scikit-learn's, which take turns."""
     for n, d in SIZES:
         X = np.random.default_rng(0).uniform(-1, 1, size=(n, d))
-
-        def seconds(model: Any, X: np.ndarray = X) -> float:
-            begin = time.perf_counter()
-            model.fit(X)
-            return time.perf_counter() - begin
-
-        both = ((DPPCA(5, feature_bounds=1.0), PCA(5, svd_solver="covariance_eigh")) for _ in range(5))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            taken = np.array([[seconds(model) for model in pair] for pair in both]).min(axis=0)
-        yield {"shape": (n, d), "DPPCA": float(taken[0]), "PCA": float(taken[1])}
+        taken = in_turn((DPPCA(5, feature_bounds=1.0), PCA(5, svd_solver="covariance_eigh")), X)
+        yield {"shape": (n, d), "DPPCA": taken[0], "PCA": taken[1]}
 
 
 def compare(tables: list[str], repeats: int, out: Path) -> None:
@@ -224,14 +215,14 @@ def compare(tables: list[str], repeats: int, out: Path) -> None:
     seconds = [row(["n x d", "DPPCA, seconds", "PCA(svd_solver='covariance_eigh')", "ratio"]), row(["---"] * 4)]
     for line in timed:
         ratio = line["DPPCA"] / line["PCA"]
-        seconds.append(row(["{} x {}".format(*line["shape"]), f"{line['DPPCA']:.3f}", f"{line['PCA']:.3f}", f"{ratio:.2f}"]))
+        seconds.append(row(["{} x {}".format(*line["shape"]), f"{line['DPPCA']:.4f}", f"{line['PCA']:.4f}", f"{ratio:.2f}"]))
     out.mkdir(parents=True, exist_ok=True)
     write_json({**made_with(), "repeats": repeats, "results": results, "times": timed}, out / "components.json")
     page = [
         ABOUT.format(repeats=repeats, few=FEW, most=THEIR_FEATURES),
         *lines,
         "",
-        "One thread, one process:",
+        IN_TURN,
         "",
         *seconds,
     ]

@@ -47,6 +47,8 @@ SHAPES = {  # tables of default fits, and how many fits of each
     ("synthetic", (1000, 10)): 31,
     ("synthetic", (10_000, 784)): 5,
 }
+TURNS = 9  # fits of each of two models that are compared
+IN_TURN = f"Seconds of processor time of one fit, on one thread: medians of {TURNS} fits of each, which took turns in one process."
 COORDINATES = 235_000  # of a small network
 CALIBRATION = """
 import time
@@ -63,6 +65,19 @@ for epsilon in (1.0, 1.0, 1.01, 1.02, 1.03):
     calibrate(Schedule(((1000, sampled), (10, full))), Budget(epsilon, 1e-6, {adjacency!r}))
     print(1e3 * (time.perf_counter() - start))
 """
+
+
+def in_turn(models: tuple[Any, Any], X: np.ndarray) -> list[float]:
+    """Return the median processor time of fits of each of two models, which take turns."""
+
+    def seconds(model: Any) -> float:
+        begin = time.process_time()
+        model.fit(X)
+        return time.process_time() - begin
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [float(value) for value in np.median([[seconds(model) for model in models] for _ in range(TURNS)], axis=0)]
 
 
 def milliseconds(call: Callable[[], object], repeats: int) -> float:

@@ -27,6 +27,7 @@ from skdp.estimators import DPAdditiveRegressor, DPGroupDROClassifier
 from skdp.preprocessing import BoundedScaler, Schema
 from skdp.privacy.data.column_scaling import ColumnScaling
 from skdp.privacy.data.training_data import TrainingData
+from skdp.privacy.queries import FirstMoment, Standardization
 
 WIDE = [(0, 1), (0, 1e7)]
 SCALING = (
@@ -120,6 +121,28 @@ def test_no_scaled_row_is_longer_than_one_per_column(form, shifts, rng):
     for block in ([1, 2], [3]):  # read column by column
         part = rows.block_sum(coef, np.array(block), lambda raw, records: raw, 1e9)
         np.testing.assert_allclose(part, everything[block], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", (np.asarray, sparse.csr_array, sparse.csc_array))
+@pytest.mark.parametrize("bounds", ([[-1, 1]] * 3, [[-1, 2], [0, 5], [3, 4]]))
+def test_bounds_that_keep_rows_short_give_the_bits_that_norms_give(form, bounds, rng):
+    """And rows that may be longer are shortened, by the norm or around a centre."""
+    mapping = ColumnScaling.of_bounds(np.array(bounds, dtype=float), True)
+    X = np.concatenate([rng.uniform(-3, 6, (300, 3)) * (rng.random((300, 3)) < 0.7), [mapping.low, mapping.high]])
+    X, Z = form(X), form(mapping.scaled(X))
+    reach = np.sqrt(np.square(mapping.scaled(np.stack([mapping.low, mapping.high]))).max(axis=0).sum())
+    for norm in (reach, 0.8 * reach):
+        facts = {"data_norm": norm, "intercept_scaling": 1.0}
+        bounded, measured = TrainingData(X, np.zeros(302), scaling=mapping, **facts), TrainingData(Z, np.zeros(302), **facts)
+        assert (bounded._norms is None) == (norm == reach)
+        np.testing.assert_array_equal(bounded._scales, measured._scales)
+        for centre in (np.zeros(3), np.full(3, 0.3)):
+            for length in (1.0, 0.6):
+                query = FirstMoment(Standardization(centre, np.full(3, 1 / (length * bounded.reach(centre, 1.0))), True, norm))
+                np.testing.assert_allclose(query.evaluate(bounded), query.evaluate(measured), rtol=1e-12, atol=1e-12)
+        coef = rng.normal(size=(4, 1))
+        kernel = lambda raw, records: raw * records.inverse_norms[:, None]  # noqa: E731
+        np.testing.assert_array_equal(bounded.sum(coef, kernel), measured.sum(coef, kernel))
 
 
 @pytest.mark.slow

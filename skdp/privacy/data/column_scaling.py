@@ -80,7 +80,7 @@ class ColumnScaling:
     def _arrays(self) -> tuple[np.ndarray, ...]:
         """Bounds, shift and unit, each as one number if that of all columns is the same: NumPy is several times faster then."""
         arrays = (self.low, self.high, self.shift, self.unit)
-        return tuple(array[0] if array.size and (array == array[0]).all() else array for array in arrays)
+        return tuple(array[0] if (array == array[0]).all() else array for array in arrays)
 
     def to_columns(self, weights: np.ndarray, intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Convert weights (k, n_features) and intercept (k,) for scaled columns to those for the columns in their own units."""

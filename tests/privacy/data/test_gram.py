@@ -20,8 +20,9 @@ def test_a_gram_matrix_equals_the_definition(storage, intercept_scaling, n, rng)
     Z = np.hstack([Z, np.full((n, 1), intercept_scaling)]) if intercept_scaling else Z
     factors = np.where(y == 1, 3.0, 1.0) * np.exp(Z @ coef)[:, 0]
     factors[null] = 0.0
-    gram = rows.gram(coef, lambda raw, records: np.exp(raw) * records.weights[:, None])
-    np.testing.assert_allclose(gram, (Z * factors[:, None]).T @ Z, rtol=1e-10, atol=1e-12)
+    gram = rows.gram(coef, lambda raw, records: np.exp(raw) * np.stack([records.weights, -records.weights], axis=1))
+    expected = np.column_stack([(Z * factors[:, None]).T @ Z, -factors @ Z])
+    np.testing.assert_allclose(gram, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_a_table_by_columns_has_no_rows_to_multiply():

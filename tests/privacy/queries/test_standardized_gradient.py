@@ -8,6 +8,8 @@ import pytest
 from scipy import sparse
 
 from skdp.losses import Logistic
+from skdp.privacy.data import training_data
+from skdp.privacy.data.storage import standardized_squares
 from skdp.privacy.data.training_data import TrainingData
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.oracle import Oracle
@@ -44,6 +46,30 @@ def clipped(X):
 def geometry(rng, d=4, intercept=True):
     centre = rng.normal(size=d) / 3 if intercept else np.zeros(d)
     return Standardization(centre, rng.uniform(0.3, 4.0, d), intercept, R)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_distances_from_one_centre_are_computed_once_and_do_not_depend_on_earlier_views(storage, rng, monkeypatch):
+    """Two scales are the same in all columns; the third has large digits where squares of distances have none left."""
+    X, computed = table(rng)[0] / 1e3, []
+    X[3:5] = np.array([[0.0], [1e-170]])
+    one, other = rng.normal(size=4) / 9, np.zeros(4)
+    asked = [(one, 2.0), (other, 0.3), (one, 0.7), (other, 0.7), (other, 1e190), (other, 0.3)]
+
+    def squares(*arguments):
+        computed.append(arguments)
+        return standardized_squares(*arguments)
+
+    monkeypatch.setattr(training_data, "standardized_squares", squares)
+    rows = TrainingData(STORAGES["C" if storage == "float32" else storage](X), np.zeros(50), data_norm=R, intercept_scaling=1.0)
+    for centre, scale in asked:
+        view = rows.standardized(centre, np.full(4, scale))._inverse_norms
+        fresh = rows._copied().standardized(centre, np.full(4, scale))._inverse_norms
+        np.testing.assert_array_equal(view, fresh)
+        with np.errstate(over="ignore"):
+            lengths = np.hypot(1.0, np.linalg.norm(scale * (clipped(X) - centre), axis=1))
+        np.testing.assert_allclose(view, 1 / lengths, rtol=1e-11)
+    assert len(computed) - len(asked) == 5  # the last view has the same centre as the last but two
 
 
 @pytest.mark.parametrize("storage", STORAGES)
