@@ -48,7 +48,7 @@ of scikit-learn in these rows, with given and with learned columns, which have u
 TIMES = """
 ## Time
 
-`DPKMeans` at epsilon 1, and scikit-learn's `KMeans(n_init=1)`, on mixtures. """ + IN_TURN + """
+`DPKMeans` at epsilon 1, and scikit-learn's `KMeans(n_init=1)`, on mixtures.
 """
 COUNTS = """
 ## Counts
@@ -296,7 +296,7 @@ def compare(cases: list[str], frames: list[str], repeats: int, out: Path) -> Non
         lines += [COUNTS.format(counts=40 * repeats, fits=10 * repeats), row(head), row(["---"] * len(head))]
         lines += _coverage(10 * repeats)
         head = ["n x d", "k", "DPKMeans", "KMeans", "ratio"]
-        lines += [TIMES, row(head), row(["---"] * len(head)), *_times()]
+        lines += [TIMES, IN_TURN, "", row(head), row(["---"] * len(head)), *_times()]
     out.mkdir(parents=True, exist_ok=True)
     write_json({**made_with(), "repeats": repeats, "results": results}, out / "clusters.json")
     (out / "clusters.md").write_text("\n".join(lines) + "\n")

@@ -48,7 +48,7 @@ SHAPES = {  # tables of default fits, and how many fits of each
     ("synthetic", (10_000, 784)): 5,
 }
 TURNS = 9  # fits of each of two models that are compared
-IN_TURN = f"Seconds of processor time of one fit, on one thread: medians of {TURNS} fits of each, which took turns in one process."
+IN_TURN = f"Seconds of processor time of one fit, on one thread: medians of {TURNS} fits of each, which took turns."
 COORDINATES = 235_000  # of a small network
 CALIBRATION = """
 import time

@@ -40,8 +40,8 @@ from skdp.privacy.data.storage import (
 from skdp.privacy.data.summation import BLOCK, TreeSum, chunk_rows, summation_error
 from skdp.privacy.noise.sampling import sample_of
 
-# Largest common factor of scales that is taken off rows and put to their norms. A choice: an entry whose square underflows is then
-# so small that it is below 2**-111 with the factor, too.
+# Largest common scale that multiplies norms, and not rows. A choice: an entry whose square underflows stays below 2**-111 when it
+# is scaled.
 COMMON = 2.0**400
 # Largest number of entries in a batch of whole rows. A choice: 8 MB in float64. It sets the order of sums within a block, so
 # another value changes their rounding.
@@ -839,26 +839,27 @@ class TrainingData(PrivateData):
         return raw
 
     def _clip(self) -> None:
-        # Whether the clip of the columns is public proof that no row is longer than it may be: then norms are taken when needed.
-        self._unclipped, self._norms = self._presence is None and self._blocks.reach() <= self._data_norm, None
+        # Whether no row can be longer than it may be, by the public bounds of the columns: norms are then computed when needed.
+        self._unclipped = self._presence is None and self._blocks.reach() <= self._data_norm
+        self._norms: np.ndarray | None = None
         if self._unclipped:
             self._scales = np.broadcast_to(1.0, self._n_rows)
         else:
-            self._measure()
+            self._norms = self._measure()
 
     @property
     def _inverse_norms(self) -> np.ndarray:
         """One over the norm of each row, with the constant of the intercept."""
         if self._norms is None:
-            self._measure()
+            self._norms = self._measure()
         return self._norms
 
     def _scales_of(self, part: Part) -> np.ndarray | None:
         """Return the factors that clip some rows; None if all are 1."""
         return None if self._unclipped else self._scales[part]
 
-    def _measure(self) -> None:
-        """Compute the norms of the rows, and the factors that clip them."""
+    def _measure(self) -> np.ndarray:
+        """Set the factors that clip rows, and return one over the norm of each clipped row."""
         with np.errstate(all="ignore"):
             norms, longest = row_norms(self._blocks), self._data_norm
             # Rows x become s x with s = min(1, R / ||x||); with the constant k of the intercept their norm is hypot(s ||x||, k).
@@ -869,7 +870,7 @@ class TrainingData(PrivateData):
             inverse[self._presence == 0] = scales[self._presence == 0] = 0.0
         if not self._unclipped:
             self._scales = self._kept("scales", scales)
-        self._norms = self._kept("norms", inverse)
+        return self._kept("norms", inverse)
 
     def _kept(self, name: str, array: np.ndarray) -> np.ndarray:
         return array if self._keep is None else self._keep(name, array)

@@ -39,7 +39,8 @@ class FirstMoment(UnitRows):
         """Return 1 under ``zero_out`` and 2 under ``replace_one``.
 
         Proof. Shared records cancel, as the geometry is the same for both tables. One record contributes v with ``||v|| <= 1`` by
-        clipping, that of the row or that of the columns, and a null record nothing. Two opposite unit vectors attain the bound for two.
+        clipping, that of the row or that of the columns, and a null record nothing. Two opposite unit vectors attain the bound
+        for two.
         """
         return self.relative_sensitivity[adjacency] * self.clip_norm
 
