@@ -273,7 +273,7 @@ COMMANDS = (  # valid commands, and the options that each has beside
     (fit("table.csv"), [*ESTIMATOR, "--test", "--ledger", "--sep", "--groups", "--report", "--model"]),
     (["predict", "model.skops", "table.csv"], ["--out", "--sep"]),
     (["schema", "table.csv"], ["--out", "--sep", "--target"]),
-    (["ledger", "book.sqlite"], ["--epsilon", "--delta", "--adjacency", "--out"]),
+    (["ledger", "book.sqlite"], ["--epsilon", "--delta", "--adjacency", "--out", "--html", "move"]),
     (["plan", *FIT[:-3], "--n-samples", "90"], [*ESTIMATOR, "--n-samples", "--sep", "--skip", "--report"]),
 )
 GIVEN = [
