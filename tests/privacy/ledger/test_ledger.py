@@ -407,6 +407,7 @@ def test_a_file_without_a_table_is_damaged(on_file):
         GD.fit(X, y)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("value", (-1.0, math.nan, math.inf, "1", None))
 @pytest.mark.parametrize(
     "cost", ("charge.epsilon", "charge.delta", "charge.mu", "charge.slack", "spending.epsilon", "spending.delta")
