@@ -25,7 +25,7 @@ NEW = [
     *(f"user_guide/{task}" for task in "confidence_intervals large_tables survey_weights questions_and_errors".split()),
     *(
         f"user_guide/{page}"
-        for page in "cost_of_privacy not_in_skdp from_statsmodels from_opendp counts_and_amounts command_line".split()
+        for page in "cost_of_privacy not_in_skdp from_statsmodels from_opendp rankings_and_groups counts_and_amounts command_line".split()
     ),
     "guarantees/data_protection_officer",
 ]
