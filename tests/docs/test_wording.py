@@ -22,10 +22,13 @@ QUESTIONS = (DOCS / "user_guide" / "questions_and_errors.md").read_text()
 NEW = [
     *("index", "getting_started/first_model", "getting_started/tutorial", "getting_started/install"),
     *(f"user_guide/{task}" for task in "raw_tables preparing_data how_many_records ledger publish_scores curves".split()),
-    *(f"user_guide/{task}" for task in "confidence_intervals large_tables survey_weights questions_and_errors".split()),
+    *(
+        f"user_guide/{task}"
+        for task in "confidence_intervals large_tables survey_weights questions_and_errors rankings_and_groups".split()
+    ),
     *(
         f"user_guide/{page}"
-        for page in "cost_of_privacy not_in_skdp from_statsmodels from_opendp rankings_and_groups counts_and_amounts command_line".split()
+        for page in "cost_of_privacy not_in_skdp from_statsmodels from_opendp counts_and_amounts command_line".split()
     ),
     "guarantees/data_protection_officer",
 ]
