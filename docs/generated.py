@@ -46,7 +46,7 @@ EXAMPLES = (  # in the order of the gallery: what everybody needs, kinds of mode
         "how_many_records",
         "bounds",
         "ledger",
-        "look_before_you_model",
+        "complete_study",
         "several_rows_per_person",
         "odds_ratios",
         "confidence_bands",
