@@ -4,7 +4,7 @@ A complete study: from a raw table to a published report
 
 A hospital asks who comes back within thirty days, and wants to publish the answer. This study looks at the table, finds groups
 of stays, fits a model with curves, estimates odds ratios, publishes a score, and ends with a report. One ledger pays for all of
-it. Everything that is printed and drawn, except for the first rows, may be published.
+it. With secure noise, all that is printed and drawn may be published, except for the first rows.
 """
 
 # %%
@@ -71,8 +71,8 @@ print(curves.plan(stays[train]).needed)
 # %%
 # Look at the table
 # -----------------
-# Bounds of the other columns are learned from the records, with noise. Each number has a 95 % interval for noise and sampling. The
-# ``with`` blocks make the noise reproducible, which is for examples only.
+# Bounds of the other columns are learned from the records, with noise. Each number has a 95 % interval for noise and sampling.
+# The ``with`` blocks make the noise reproducible, which is for examples only.
 
 with ledger, reproducible_noise(0):
     found = describe(stays[train], epsilon=0.5, schema=known)
@@ -83,24 +83,26 @@ plt.show()
 # %%
 # Groups of stays
 # ---------------
-# The schema of the description is handed on, so that bounds are not learned again. The areas of the discs are numbers
-# of stays. There are no points, because these would be patients.
+# The schema of the description is handed on, so that bounds are not learned again. The table has
+# centres in years and days; the plot has them over the scale of the fit. The areas of the discs are numbers of stays.
+# There are no points, because these would be patients.
 
 shown = ["age", "days"]
-print(found.schema.columns["days"], found.schema.columns["age"])
 bounds = {name: found.schema.columns[name].bounds for name in shown}
-print(bounds)
 with ledger, reproducible_noise(1):
     groups = DPKMeans(3, epsilon=0.5, feature_bounds=bounds, random_state=0)
     groups.fit(stays.loc[stays.index[train], shown])
+centres = pd.DataFrame(groups.cluster_centers_, columns=shown)
+print(centres.assign(stays=groups.cluster_counts_).round(1))
 ClusterDisplay.from_estimator(groups)
 plt.show()
 
 # %%
 # A model that can be read
 # ------------------------
-# One function per column, with bands for the noise. The curve of age is flat up to 60 and rises then. Where few stays are, bands are
-# wide. The bed and the blood pressure have no effect that exceeds its band.
+# One function per column, with bands for the noise. The curve of age rises from 50 to 80 years by more than its band is wide.
+# Where few stays are, bands are wide, and a curve says little. Smoking and the ward for the heart have effects, and bed and blood
+# pressure have none that shows.
 
 with ledger, reproducible_noise(2):
     curves.fit(stays[train], back[train])
@@ -151,8 +153,8 @@ print(f"spent: epsilon {ledger.spent_after_each[-1]:.2f}, left: {ledger.epsilon_
 # %%
 # The report
 # ----------
-# The report states what is guaranteed, what was released and what is public. The card repeats it for readers, with the score. Here
-# it says that the noise came from a seed; that of your fits says ``secure``.
+# The report states what is guaranteed, what was released and what is public. The card repeats it for readers, with the score.
+# Here it says that the noise came from a seed; that of your fits says ``secure``.
 
 print(curves.privacy_report_)
 card = model_card(curves, evaluation=scores, purpose={"Intended use": "Plan calls after a stay."})
