@@ -59,7 +59,7 @@ METHODS = {
 ABOUT = """\
 Predictions of exported models beside those of the models, for {rows} records of each table and of each kind: numbers of all
 sizes; text with blanks and other characters; missing cells; unlisted text; values at knots and at edges of bins, at bounds,
-and the floats beside them; 1e300, -1e300, 1e308, 5e-324 and, in learned columns, infinity; dates of all centuries. A kind is
+and the floats beside them; 1e300, -1e300, 1e308, 5e-324 and, in learned columns, infinity; dates of five centuries. A kind is
 left out where no column has it, or the model raises an error for it. "ONNX" is the largest difference of probabilities, raw
 predictions, means and scores, over the larger of 1 and the prediction, in onnxruntime {newest}; "older" is the same in
 onnxruntime {older}; "labels" counts those that differ in either. "plain" is the difference of `to_sklearn()`, for finite
@@ -300,7 +300,7 @@ def hostile(kind: str, X: Any, model: Any, table: Table, rng: np.random.Generato
         dates, number = X[name].dtype.kind == "M", isinstance(column, Number)
         cells = X[name].to_numpy(dtype=float if number and not dates else object, na_value=np.nan if number else None, copy=True)
         if kind == "dates" and dates:
-            values: Any = pd.Timestamp("1700-01-01") + pd.to_timedelta(rng.uniform(0, 5e5, chosen.sum()), unit="D")
+            values: Any = np.datetime64("1700-01-01", "s") + rng.integers(0, 17_000_000_000, chosen.sum())  # until 2238
         elif kind == "missing":
             values = pd.NaT if dates else np.nan if number else None
         elif dates:

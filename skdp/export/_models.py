@@ -176,33 +176,21 @@ class Functions:
 
 
 def trees(found: Trees, functions: Functions) -> str:
-    """Export what trees add: a table per column has the sides of each of its bins, which lead to a table of all leaves.
-
-    A tree that divides columns with bins of weight 0 has leaves for each set of them, with the means over these columns.
-    """
-    graph, splits, bits = functions.graph, found.splits, 1 << np.arange(found.columns.shape[1])
-    over = [[column for column in found.averages if column in columns] for columns in found.columns]
-    leaves = [leaves_of(found, number, splits[number], columns) for number, columns in enumerate(over)]
-    starts = np.cumsum([0, *map(len, leaves[:-1])], dtype=np.int32)
-    index = graph.constant(starts[None])
+    """Export what trees add: a table per column has the sides of each of its bins, which lead to a table of all leaves."""
+    graph, grown = functions.graph, list(found.grown())
+    values = np.concatenate([own for *_, own in grown], axis=1).T
+    index = graph.constant(np.cumsum([0, *(own.shape[1] for *_, own in grown[:-1])], dtype=np.int32)[None])
     for place, (name, column) in enumerate(zip(functions.basis.facts.columns, found.bins.columns, strict=True)):
         if place not in found.columns:
             continue
-        table = np.einsum("td,tdb->bt", (found.columns == place) * bits, splits[:, :, : column.size].astype(np.int64))
-        if place in found.averages:
-            flags = [bits.size + columns.index(place) if place in columns else None for columns in over]
-            table += np.outer(found.averages[place] == 0, [0 if flag is None else 1 << flag for flag in flags])
+        bits = [np.flatnonzero(columns == place) for columns, *_ in grown]
+        table = np.stack(
+            [(1 << own) @ splits[own, : column.size] for own, (_, splits, _) in zip(bits, grown, strict=True)], axis=1
+        )
         own = graph.entries(table.astype(np.min_scalar_type(int(table.max()))), functions.bin(name, column))
         index = graph("Add", index, graph("Cast", own, to=graph.onnx.TensorProto.INT32))
-    values = graph("Cast", graph("Gather", np.concatenate(leaves), index, axis=0), to=graph.onnx.TensorProto.DOUBLE)
-    return graph("ReduceSum", values, np.array([1]), keepdims=0)
-
-
-def leaves_of(found: Trees, number: int, splits: np.ndarray, over: list[int]) -> np.ndarray:
-    """Return the values of the leaves of a tree, of shape (n_leaves, n_outputs), then their means over each set of columns."""
-    sets = [[column for bit, column in enumerate(over) if chosen >> bit & 1] for chosen in range(1 << len(over))]
-    means = [found.mean_over(those, number, splits, found.values[number]) for those in sets]
-    return np.concatenate(means, axis=1).astype(found.values.dtype).T
+    added = graph("Cast", graph("Gather", values, index, axis=0), to=graph.onnx.TensorProto.DOUBLE)
+    return graph("ReduceSum", added, np.array([1]), keepdims=0)
 
 
 def means(model: Any, graph: Graph, raw: str) -> str:

@@ -112,14 +112,12 @@ class TreeReader:
     def explained(self, bins: np.ndarray) -> np.ndarray:
         """Return the Shapley values of each column, of shape (m, n_columns, n_outputs), from bins of shape (n_columns, m)."""
         total = np.zeros((bins.shape[0], self._trees.values.shape[1], bins.shape[1]))
-        groups = [(over, records, bins[:, records]) for over, records in self._trees.groups(bins)]
-        for number, (columns, splits) in enumerate(zip(self._trees.columns, self._splits, strict=True)):
+        for number, splits in enumerate(self._splits):
             facets, table = self._shapley(number)
-            for over, records, own in groups:
-                means = self._trees.mean_over(over, number, splits, table)
-                leaf = leaves(own, columns, splits)
-                for facet, values in zip(facets, means, strict=True):
-                    total[facet.column][:, records] += values[:, leaf]
+            columns, sides, values = self._trees.deeper(number, splits, table)
+            added = values[..., leaves(bins, columns, sides)]
+            for facet, own in zip(facets, added, strict=True):
+                total[facet.column] += own
         return total.transpose(2, 0, 1)
 
     def _shapley(self, number: int) -> tuple[list[Facet], np.ndarray]:

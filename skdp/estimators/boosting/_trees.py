@@ -1,10 +1,8 @@
 """Random oblivious trees on bins: how they are drawn, what their leaves add, and what they say about the columns."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import compress
-from typing import Any
 
 import numpy as np
 from joblib import cpu_count
@@ -161,31 +159,42 @@ class Trees:
 
     def staged(self, bins: np.ndarray) -> Iterator[np.ndarray]:
         """Yield what each tree adds to the raw predictions, of shape (n_outputs, m), from bins of shape (n_columns, m)."""
-        groups = [(self.averaged(over).values, records, bins[:, records]) for over, records in self.groups(bins)]
-        for number, (columns, sides) in enumerate(zip(self.columns, self.splits, strict=True)):
-            added = np.empty((self.values.shape[1], bins.shape[1]), dtype=self.values.dtype)
-            for values, records, own in groups:
-                added[:, records] = values[number][:, leaves(own, columns, sides)]
-            yield added
+        for columns, sides, values in self.grown():
+            yield values[:, leaves(bins, columns, sides)]
 
-    def groups(self, bins: np.ndarray) -> Iterator[tuple[tuple[int, ...], Any]]:
-        """Yield columns at whose bins trees add a mean, and which records these are; see `averaged`."""
-        over = list(self.averages)
-        mean = np.array([(self.averages[column] == 0)[bins[column]] for column in over]).reshape(len(over), bins.shape[1])
-        if not mean.any():
-            yield (), slice(None)
-            return
-        kinds, kind = np.unique(mean, axis=1, return_inverse=True)
-        for number, those in enumerate(kinds.T):
-            yield tuple(compress(over, those)), np.flatnonzero(np.ravel(kind) == number)
+    def grown(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield columns, splits and values of trees that are `deeper` where bins have the weight 0."""
+        for number, (splits, values) in enumerate(zip(self.splits, self.values, strict=True)):
+            yield self.deeper(number, splits, values)
 
-    def averaged(self, over: Collection[int]) -> "Trees":
-        """Return trees whose leaves have means over some columns, by the weights of their bins."""
-        if not over:
-            return self
-        splits = self.splits
-        means = [self.mean_over(over, number, splits[number], values) for number, values in enumerate(self.values)]
-        return replace(self, values=np.stack(means).astype(self.values.dtype))
+    def deeper(self, number: int, splits: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return columns, splits and values of a tree that also asks of each of its columns whether a bin has the weight 0.
+
+        Leaves beyond the first ones have means of values, over the columns for which the answer is yes.
+
+        Parameters
+        ----------
+        number : int
+            The tree.
+        splits : ndarray of bool of shape (depth, n_bins)
+            Its splits.
+        values : ndarray of shape (..., n_leaves)
+            Values at its leaves.
+
+        Returns
+        -------
+        columns : ndarray of shape (depth + n_asked,)
+        splits : ndarray of bool of shape (depth + n_asked, n_bins)
+        values : ndarray of shape (..., n_leaves * 2**n_asked)
+        """
+        asked = [column for column in self.averages if column in self.columns[number]]
+        sides = np.zeros((len(asked), splits.shape[1]), dtype=bool)
+        for own, column in zip(sides, asked, strict=True):
+            own[: self.averages[column].size] = self.averages[column] == 0
+        sets = [[column for bit, column in enumerate(asked) if chosen >> bit & 1] for chosen in range(1 << len(asked))]
+        means = [self.mean_over(those, number, splits, values) for those in sets]
+        columns = np.concatenate([self.columns[number], np.array(asked, dtype=self.columns.dtype)])
+        return columns, np.concatenate([splits, sides]), np.concatenate(means, axis=-1).astype(values.dtype)
 
     def mean_over(self, over: Collection[int], number: int, splits: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return means of values at the leaves of one tree, of shape (..., n_leaves), over some columns."""
@@ -217,20 +226,25 @@ class Trees:
         ndarray of shape (m, n_outputs)
             Each row is a function of its record and of ``n_records`` alone.
         """
-        total = np.empty((self.values.shape[1], bins.shape[1]))
-        for over, records in self.groups(bins):
-            total[:, records] = self.averaged(over)._sum(bins[:, records], n_records)
+        empty = np.zeros(bins.shape[1], dtype=bool)  # whether trees add a mean
+        for column, weights in self.averages.items():
+            empty |= (weights == 0)[bins[column]]
+        if not empty.any():
+            return self._sum(bins, lambda: self._merged(n_records)).T
+        total, grown = np.empty((self.values.shape[1], bins.shape[1])), list(self.grown())
+        total[:, empty] = self._sum(bins[:, empty], lambda: grown)
+        total[:, ~empty] = self._sum(bins[:, ~empty], lambda: self._merged(n_records))
         return total.T
 
-    def _sum(self, bins: np.ndarray, n_records: int) -> np.ndarray:
-        """Return the sum over all trees, of shape (n_outputs, m)."""
+    def _sum(self, bins: np.ndarray, trees: Callable[[], Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]]) -> np.ndarray:
+        """Return the sum over trees, of shape (n_outputs, m)."""
         total = np.zeros((self.values.shape[1], bins.shape[1]))
         n_threads = cpu_count()
         size = min(max(BLOCK, -(-bins.shape[1] // n_threads)), LARGEST_BLOCK)
 
         def add(start: int) -> None:
             part = slice(start, start + size)
-            for columns, splits, values in self._merged(n_records):  # one at a time: all together would be slow to store
+            for columns, splits, values in trees():  # one at a time: all merged ones together would be slow to store
                 total[:, part] += np.take(values, leaves(bins, columns, splits, part), axis=1)
 
         with ThreadPoolExecutor(n_threads) as pool:  # NumPy lets other threads run meanwhile; each block has its own place
