@@ -112,9 +112,10 @@ class TreeReader:
     def explained(self, bins: np.ndarray) -> np.ndarray:
         """Return the Shapley values of each column, of shape (m, n_columns, n_outputs), from bins of shape (n_columns, m)."""
         total = np.zeros((bins.shape[0], self._trees.values.shape[1], bins.shape[1]))
+        trees = self._trees.needed(bins)
         for number, splits in enumerate(self._splits):
             facets, table = self._shapley(number)
-            columns, sides, values = self._trees.deeper(number, splits, table)
+            columns, sides, values = trees.deeper(number, splits, table)
             added = values[..., leaves(bins, columns, sides)]
             for facet, own in zip(facets, added, strict=True):
                 total[facet.column] += own

@@ -159,8 +159,13 @@ class Trees:
 
     def staged(self, bins: np.ndarray) -> Iterator[np.ndarray]:
         """Yield what each tree adds to the raw predictions, of shape (n_outputs, m), from bins of shape (n_columns, m)."""
-        for columns, sides, values in self.grown():
+        for columns, sides, values in self.needed(bins).grown():
             yield values[:, leaves(bins, columns, sides)]
+
+    def needed(self, bins: np.ndarray) -> "Trees":
+        """Return trees with the weights of columns that have a bin of weight 0 among these."""
+        needed = {column: own for column, own in self.averages.items() if (own == 0)[bins[column]].any()}
+        return replace(self, averages=needed)
 
     def grown(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield columns, splits and values of trees that are `deeper` where bins have the weight 0."""
@@ -226,12 +231,11 @@ class Trees:
         ndarray of shape (m, n_outputs)
             Each row is a function of its record and of ``n_records`` alone.
         """
-        empty = np.zeros(bins.shape[1], dtype=bool)  # whether trees add a mean
-        for column, weights in self.averages.items():
-            empty |= (weights == 0)[bins[column]]
-        if not empty.any():
+        needed = self.needed(bins)
+        if not needed.averages:
             return self._sum(bins, lambda: self._merged(n_records)).T
-        total, grown = np.empty((self.values.shape[1], bins.shape[1])), list(self.grown())
+        empty = np.any([(own == 0)[bins[column]] for column, own in needed.averages.items()], axis=0)
+        total, grown = np.empty((self.values.shape[1], bins.shape[1])), list(needed.grown())
         total[:, empty] = self._sum(bins[:, empty], lambda: grown)
         total[:, ~empty] = self._sum(bins[:, ~empty], lambda: self._merged(n_records))
         return total.T
