@@ -130,11 +130,16 @@ OF_ARRAYS = [
     (DPQuantileRegressor(**LOUD, data_norm=1.0), NUMBERS, ["prediction"]),
     (DPConstrainedRegression(**LOUD, target_bounds=(-1, 1)), NUMBERS, ["prediction"]),
     (DPAUCMaximizer(**LOUD), CLASSES, ["label", "decision"]),
+    (DPAUCMaximizer(**LOUD, scorer="mlp", hidden_layer_sizes=(4, 3)), CLASSES, ["label", "decision"]),
     (DPMultinomialNB(**LOUD), (np.abs(X), THREE), ["label", "probabilities", "decision"]),
     slowly(DPKMeans(3, **LOUD), (X,), ["cluster"]),
     (DPPCA(2, **LOUD), (X,), ["scores"]),
     (DPPCA(2, **LOUD, whiten=True), (X,), ["scores"]),
-    (DPAdditiveClassifier(**LOUD, feature_bounds=1.0, interactions=[(0, 1)]), CLASSES, ["label", "probabilities", "decision"]),
+    (
+        DPAdditiveClassifier(**LOUD, feature_bounds=1.0, interactions=[(0, 1), (1, 2)]),
+        CLASSES,
+        ["label", "probabilities", "decision"],
+    ),
     (DPAdditiveRegressor(**LOUD, feature_bounds=1.0, target_bounds=(-1, 1)), NUMBERS, ["prediction"]),
     (
         make_pipeline(BoundedScaler(2.0, centre=False), RowNormClipper(), DPLinearSVC(**LOUD, data_norm=1.0)),

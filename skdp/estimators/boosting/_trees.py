@@ -189,8 +189,11 @@ class Trees:
         Returns
         -------
         columns : ndarray of shape (depth + n_asked,)
+            Those of the tree, then those that are asked.
         splits : ndarray of bool of shape (depth + n_asked, n_bins)
+            Side of each bin; of the further ones, whether its weight is 0.
         values : ndarray of shape (..., n_leaves * 2**n_asked)
+            Values at all leaves.
         """
         asked = [column for column in self.averages if column in self.columns[number]]
         sides = np.zeros((len(asked), splits.shape[1]), dtype=bool)
