@@ -67,7 +67,8 @@ def learning_of(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
             return None
         columns = typed_columns(X)
         return LearningInPartitions(task, _facts_of(task, columns), (columns.n_samples or task.n_persons) is not None)
-    if not asked and framed(X) is not X and all(map(is_number, X.dtypes)):
+    frame = framed(X)
+    if not asked and frame is not X and all(map(is_number, X.dtypes)):
         warn(
             "X is a data frame whose columns have no strings for names, so that it is taken for an array: nothing is learned "
             'about its columns. Use X.columns = X.columns.astype(str), or schema="learn", to learn them; or bounds.',
@@ -77,7 +78,7 @@ def learning_of(task: Any, X: Any) -> "Learning | LearningInPartitions | None":
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit and the report plan it once more
-            return replace(Learning.of(task, framed(X)), named=framed(X) is X)
+            return replace(Learning.of(task, frame), named=frame is X)
     except (TypeError, ValueError, PrivacyAccountingError):
         if asked or not all(map(is_number, X.dtypes)) or (_lacks_range(task) and task.linked):
             raise  # without learning, neither text nor a link without a range has a fit: what prevents that is what is wrong
