@@ -268,7 +268,7 @@ def warn_of_types(schema: Schema, X: Any, looking: bool = False) -> None:
     else:
         names = () if is_lazy(X) else getattr(X, "columns", ())
         types = {name: str(X[name].dtype).split("(")[0] for name in typed if name in names}
-        text = {name: dtype for name, dtype in types.items() if not looking and _is_text(X[name].dtype)}
+        text = {name: dtype for name, dtype in types.items() if not looking and is_text(X[name].dtype)}
     if text:
         warn(
             f"The columns {text} held numbers, dates or truths in the fit, by their types. Cells that are no numbers, such as "
@@ -359,7 +359,8 @@ def _types(X: Any) -> dict[str, Any]:
     return {name: dtype for name, dtype in zip(names, dtypes, strict=True) if isinstance(name, str)}
 
 
-def _is_text(dtype: Any) -> bool:
+def is_text(dtype: Any) -> bool:
+    """Return whether the cells of a column are text, by its type alone; those of objects and categories may be anything."""
     return str(dtype) != "object" and getattr(dtype, "categories", None) is None and not is_number(dtype)
 
 

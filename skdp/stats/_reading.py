@@ -12,8 +12,9 @@ from skdp._persons import taken_persons, without_number
 from skdp._table_types import as_table, check_holds_records, is_dask, is_lazy
 from skdp._validation import check_number, shown
 from skdp.preprocessing._cells import is_number, is_truth
-from skdp.preprocessing._frame_facts import FrameFacts
+from skdp.preprocessing._frame_facts import FrameFacts, is_text
 from skdp.privacy.data.private_data import PrivateData
+from skdp.privacy.errors import TableWarning, warn
 
 NAME = "x"  # of a column that has none
 Names = frozenset[str]
@@ -221,6 +222,12 @@ def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described:
         described = {name: described[name] if name in columns else "ignore" for name in frame.columns}
     facts = FrameFacts.of(frame, described) if kind else FrameFacts.of(frame, described, target=True).with_described()
     types = {name: frame[name].dtype for name in facts.are_text}
+    if texts := {name: str(dtype) for name, dtype in types.items() if facts.are_text[name] is False and is_text(dtype)}:
+        warn(
+            f"The columns {texts} are described as numbers, and have types of text: cells that are no numbers count as missing. "
+            'Use "category" for texts, or a type of numbers, such as from pandas.to_numeric(frame[name]).',
+            TableWarning,
+        )
     complete = {name for name, dtype in types.items() if isinstance(dtype, np.dtype) and dtype.kind in "biu"}
     return facts, frozenset(complete), frozenset(name for name, dtype in types.items() if is_truth(dtype))
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import skdp
-from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning
+from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, TableWarning
 from skdp.privacy.queries.haar_counts import LEAVES, haar
 from skdp.stats import describe, plan_describe
 from skdp.stats._candidates import edges_for
@@ -240,3 +240,17 @@ def test_bins_of_a_picture_have_as_many_integers_each(kind):
     ends, bars = found.numbers[0].bars(1.0)
     assert {*np.diff(ends)} == {4.0} and ends[0] % 1 == 0.5
     assert np.ptp([bar.value for bar in bars[1:-1]]) < 1e-3  # evenly, as the days are
+
+
+@pytest.mark.parametrize("words", ("number", {"kind": "number", "bounds": [0, 9]}), ids=("learned", "bounds"))
+def test_texts_that_are_described_as_numbers_are_warned_of_before_the_charge(words):
+    """By their type: cells of objects may be anything, and say nothing."""
+    texts, ledger = (
+        pd.DataFrame({"size": pd.array(["3", "large"] * 3000, dtype="string")}),
+        skdp.PrivacyLedger(epsilon=9.0, delta=1e-5),
+    )
+    describe(texts.astype(object), epsilon=5.0, schema={"size": words})
+    with ledger, warnings.catch_warnings(), pytest.raises(TableWarning, match=r"'size': 'string'.* have types of text"):
+        warnings.simplefilter("error")
+        describe(texts, epsilon=5.0, schema={"size": words})
+    assert not ledger.entries
