@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -32,6 +33,7 @@ from skdp.estimators import (
 from skdp.estimators._tabular import TabularModel
 from skdp.estimators.additive._bins import bins_of
 from skdp.estimators.boosting._trees import Trees
+from skdp.export._models import labels_of
 from skdp.model_selection import DPGridSearchCV
 from skdp.pipeline import DPPipeline
 from skdp.preprocessing import BoundedScaler, LearnedSchema, RowNormClipper, from_schema
@@ -108,10 +110,10 @@ def check_equal(model, table, categories=None):
     for name, values in found.items():
         own = np.asarray(getattr(model, METHODS[name])(table))
         assert values.shape == own.shape
+        assert values.dtype.kind == own.dtype.kind or own.dtype.kind in "UO"
         if values.dtype.kind == "f":
             np.testing.assert_allclose(values, own, rtol=1e-12, atol=1e-12)
         else:
-            assert values.dtype.kind == own.dtype.kind or own.dtype.kind in "UO"
             assert values.tolist() == own.tolist()
     return list(found)
 
@@ -198,6 +200,11 @@ def test_every_estimator_is_exported_or_refused_with_a_reason():
         (DPLinearSVC(), NotFittedError, "not fitted"),
         (LogisticRegression().fit(X, LABELS), TypeError, "LogisticRegression is not exported to ONNX"),
         (make_pipeline(StandardScaler(), DPLinearSVC(**LOUD)), TypeError, "StandardScaler is not exported to ONNX"),
+        (
+            make_pipeline(ColumnTransformer([("n", BoundedScaler(1.0), [0])]), DPLinearSVC(**LOUD)),
+            TypeError,
+            "as from_schema makes it alone",
+        ),
         (type("Own", (DPLinearSVC,), {"__init__": DPLinearSVC.__init__})(**LOUD), TypeError, "Own is not exported"),
     ),
     ids=lambda value: type(value).__name__,
@@ -498,6 +505,27 @@ def test_encoders_that_learn_or_refuse_text():
     for given in ({}, {"categories": [["a", "b", "c"]], "drop": "first"}):
         with pytest.raises(ValueError, match="expected lists of what there is and of what to drop"):
             skdp.to_onnx(OneHotEncoder(**given).fit(TEXTS))
+
+
+def test_files_have_an_old_version_that_many_programs_read():
+    found = from_schema(SCHEMA).to_onnx()
+    assert (found.ir_version, {entry.domain: entry.version for entry in found.opset_import}) == (8, {"": 17, "ai.onnx.ml": 3})
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_decision_of_0_and_means_of_counts_with_exposures():
+    model = DPLinearSVC(**LOUD, data_norm=1.0).fit(X, LABELS)
+    model.coef_, model.intercept_ = 0 * model.coef_, 0 * model.intercept_
+    check_equal(model, X[:3])
+    counts = DPLinearRegression(epsilon=0.5, data_norm=1.0, target_bounds=(0, 9), link="log_count", max_exposure=1.0)
+    counts.fit(X, np.rint(9 * SCORE**2).clip(0, 9), exposure=RNG.uniform(0.2, 0.8, N))
+    assert counts.calibration_.exposure not in (None, 1.0)
+    check_equal(counts, ODD)
+
+
+def test_classes_that_a_file_cannot_have_are_named():
+    with pytest.raises(TypeError, match=r"The classes have the type datetime64\[D\], which ONNX has not"):
+        labels_of(np.array(["2020-01-01", "2021-01-01"], dtype="datetime64[D]"))
 
 
 def test_outputs_give_way_to_columns_of_their_names():
