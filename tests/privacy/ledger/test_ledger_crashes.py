@@ -10,7 +10,6 @@ import time
 
 import numpy as np
 import pytest
-from marks import slow
 
 from skdp import BudgetExceededError, DPLogisticRegression, LedgerError, PrivacyLedger, WeakPrivacyWarning
 from skdp.privacy.oracle import Oracle
@@ -42,7 +41,7 @@ def fit_forever(address, releases, ready):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
-@pytest.mark.parametrize("n_kills", (10, *slow(50)))
+@pytest.mark.parametrize("n_kills", (10, pytest.param(50, marks=pytest.mark.exhaustive)))
 def test_kill_at_random_moments_never_gives_anything_back(n_kills, address, tmp_path):
     """Kills during runs of fits: all releases are charged, and a charge beyond the ceiling is still refused."""
     releases, ready = tmp_path / "releases", context.Semaphore(0)
