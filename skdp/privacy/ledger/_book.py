@@ -14,7 +14,8 @@ from skdp.privacy.ledger._sqlite import File, temporary_file
 from skdp.privacy.ledger._store import Content, Store, damaged
 
 FORMAT = "skdp-ledger-1"  # version of the format of facts and entries; those of another version are refused
-MOVED = "moved to "  # stands with the new address in place of the head of a ledger that moved
+# One of these, the new address and a hash of both stand in place of the head: until a ledger is at the new place, and from then on.
+MOVING, MOVED = "moving to ", "moved to "
 
 _seen: dict[str, tuple[int, str]] = {}  # by identity of the ledger: number of entries and last hash that this process has seen
 _lock = threading.Lock()
@@ -82,7 +83,8 @@ class Book:
     def move(cls, source: Store, target: Store, chain: Chain) -> None:
         """Write a ledger with its chain to another store, after which the first one refuses charges.
 
-        If this is interrupted, the ledger is at one place, or at none until the same move is repeated; never at two.
+        If this is interrupted, the ledger is at one place, or at none until the same move is repeated; never at two. A move that
+        has ended is not repeated, because the same address may lead elsewhere then.
 
         Parameters
         ----------
@@ -102,16 +104,22 @@ class Book:
         with source.transaction(writing=False) as reading:
             content = reading.read()
         last = book._hashes(content)[-1]
+        heads = [content.head, *(_sealed(chain, last, word + target.address) for word in (MOVING, MOVED))]
 
-        def retire() -> None:
+        def retire(step: int) -> bool:
             with source.transaction(writing=True) as writing:
-                if writing.read() != content:
-                    raise LedgerError(f"The ledger {source.name!r} was charged while it was moved; it did not move. Try again.")
-                writing.retire(MOVED + target.address)
+                if expected := writing.read() == content._replace(head=heads[step]):
+                    writing.retire(heads[step + 1])
+            return expected
 
-        target.create(content._replace(head=chain.seal(last)), retire)
+        def close() -> None:
+            if not retire(0):
+                raise LedgerError(f"The ledger {source.name!r} was charged while it was moved; it did not move. Try again.")
+
+        target.create(content._replace(head=chain.seal(last)), close)
         if cls(target, chain).facts["identity"] != book.facts["identity"]:
             raise LedgerError(f"Another ledger was made at {target.name!r} at the same time.")
+        retire(1)
 
     def entries(self) -> list[str]:
         """Check the chain and return all entries.
@@ -168,17 +176,19 @@ class Book:
             hashes.append(self.chain.link(hashes[-1], entry))
             if number != expected or not _same(chain, hashes[-1]):
                 raise damaged(self.store.address)
-        if not _same(content.head, self.chain.seal(hashes[-1])) and not self._moves(content.head):
+        if not _same(content.head, self.chain.seal(hashes[-1])) and not self._moves(content.head, hashes[-1]):
             raise damaged(self.store.address)
         self._compare_with_seen(hashes)
         return hashes
 
-    def _moves(self, head: object) -> bool:
+    def _moves(self, head: object, last: str) -> bool:
         """Return whether a ledger is on its way to the address that is asked for; refuse one that has moved elsewhere."""
-        if not isinstance(head, str) or not head.startswith(MOVED):
+        words = str(head).rpartition("\n")[0]
+        if not words.startswith((MOVING, MOVED)) or not _same(head, _sealed(self.chain, last, words)):
             return False
-        if head != f"{MOVED}{self._moving_to}":
-            raise LedgerError(f"The ledger {self.store.address!r} was {head}; use it there. Nothing was charged.")
+        if words != f"{MOVING}{self._moving_to}":
+            address = words.partition(" to ")[2]
+            raise LedgerError(f"The ledger {self.store.address!r} was {MOVED}{address}; use it there. Nothing was charged.")
         return True
 
     def _compare_with_seen(self, hashes: list[str]) -> None:
@@ -211,6 +221,11 @@ class Book:
         else:
             problem = f"was made with another key; {expected}"
         raise LedgerError(f"The ledger {self.store.address!r} {problem}. Nothing was charged.")
+
+
+def _sealed(chain: Chain, last: str, words: str) -> str:
+    """Return words with a hash of them and of all entries; without the key nobody can make it."""
+    return f"{words}\n{chain.link(last, words)}"
 
 
 def _same(first: object, second: str) -> bool:

@@ -51,8 +51,8 @@ DECLARE
 BEGIN
   SELECT * INTO STRICT known FROM skdp_ledger.studies WHERE study = name FOR UPDATE;
   SELECT * INTO last FROM skdp_ledger.entries WHERE study = name ORDER BY number DESC LIMIT 1;
-  IF known.head LIKE 'moved to %' THEN
-    RAISE EXCEPTION 'the study was %', known.head;
+  IF known.head LIKE 'mov% to %' THEN
+    RAISE EXCEPTION 'the study was %', split_part(known.head, chr(10), 1);
   ELSIF (place = coalesce(last.number, 0) + 1 AND said ->> 'number' = place::text) IS NOT TRUE THEN
     RAISE EXCEPTION 'another number was expected';
   ELSIF said ->> 'user' IS DISTINCT FROM session_user THEN

@@ -17,6 +17,9 @@ from stores import rewrite
 
 from skdp import DPLogisticRegression, LedgerError, PrivacyLedger
 from skdp.privacy.accounting.privacy_loss import Composition
+from skdp.privacy.ledger import _sqlite
+from skdp.privacy.ledger._book import Book
+from skdp.privacy.ledger._sqlite import File
 from skdp.privacy.ledger.entries import Spending
 from skdp.solvers import GradientDescent
 
@@ -207,3 +210,34 @@ def test_wal_is_refused_before_any_charge(ledger):
     execute(ledger.path, ("PRAGMA journal_mode = DELETE",))
     ledger.add(0.1, note="two")
     assert notes(ledger) == ["one", "two"]
+
+
+def test_a_ledger_moves_once(ledger, tmp_path):
+    """The same address can lead elsewhere, such as localhost on another machine: there must be no second ledger."""
+    old, there = ledger._book.store, File(tmp_path / "there.sqlite")
+    ledger.add(0.1, note="one")
+    Book.move(old, there, ledger._book.chain)
+    PrivacyLedger(there.path).add(0.1, note="two")
+    there.path.rename(tmp_path / "another machine.sqlite")
+    rewrite(ledger, lambda rows, facts: None)  # a process that has not seen it
+    with pytest.raises(LedgerError, match=r"was moved to .*there.sqlite'?; use it there"):
+        Book.move(old, there, ledger._book.chain)
+    assert not there.exists()
+
+
+def test_a_move_that_stopped_halfway_goes_on(ledger, tmp_path, monkeypatch):
+    """It stops after the old ledger was closed, and before the new one was there."""
+    old, there = ledger._book.store, File(tmp_path / "there.sqlite")
+    ledger.add(0.1, note="one")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(_sqlite, "_publish", interrupted)
+        Book.move(old, there, ledger._book.chain)
+    for refused in (lambda: ledger.add(0.1, note="two"), lambda: Book.move(old, File(tmp_path / "b"), ledger._book.chain)):
+        with pytest.raises(LedgerError, match=r"was moved to .*there.sqlite'?; use it there"):
+            refused()
+    Book.move(old, there, ledger._book.chain)
+    assert notes(PrivacyLedger(there.path)) == ["one"]
+
+
+def interrupted(*arguments):
+    raise KeyboardInterrupt

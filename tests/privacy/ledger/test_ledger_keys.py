@@ -17,6 +17,8 @@ from stores import rewrite, stored
 
 from skdp import DPLogisticRegression, LedgerError, PrivacyLedger
 from skdp.privacy.errors import PrivacyAccountingError
+from skdp.privacy.ledger._book import Book
+from skdp.privacy.ledger._sqlite import File
 from skdp.solvers import GradientDescent
 
 DELTA = 1e-6
@@ -76,6 +78,24 @@ def test_with_a_key_a_deleted_entry_is_noticed(attack, ledger):
         PrivacyLedger(ledger.address, key=KEY)
     with ledger, pytest.raises(LedgerError, match="damaged or half-written"):
         clone(GD).fit(X, y)
+
+
+@pytest.mark.parametrize("words", ("moved to ", "moving to "))
+def test_with_a_key_a_move_does_not_hide_a_deleted_entry(words, ledger, tmp_path, monkeypatch):
+    """Who foresees where a ledger will move to cannot write that it is on its way there."""
+    monkeypatch.setenv("SKDP_LEDGER_KEY", KEY)
+    there = File(tmp_path / "there.sqlite")
+
+    def on_its_way(rows, facts):
+        rows.pop()
+        facts["head"] = f"{words}{there.address}"
+        if words == "moving to ":
+            facts["head"] += "\n" + hashlib.sha256(f"{rows[-1][2]}\n{facts['head']}".encode()).hexdigest()
+
+    rewrite(ledger, on_its_way)
+    with pytest.raises(LedgerError, match="damaged or half-written"):
+        Book.move(ledger._book.store, there, ledger._book.chain)
+    assert not there.exists()
 
 
 @pytest.mark.parametrize("attack", ATTACKS[:2])
