@@ -53,11 +53,12 @@ BEGIN
   SELECT * INTO last FROM skdp_ledger.entries WHERE study = name ORDER BY number DESC LIMIT 1;
   IF known.head LIKE 'mov% to %' THEN
     RAISE EXCEPTION 'the study was %', split_part(known.head, chr(10), 1);
-  ELSIF (place = coalesce(last.number, 0) + 1 AND said ->> 'number' = place::text) IS NOT TRUE THEN
+  ELSIF (place = coalesce(last.number, 0) + 1 AND (said -> 'number')::text = place::text) IS NOT TRUE THEN
     RAISE EXCEPTION 'another number was expected';
   ELSIF said ->> 'user' IS DISTINCT FROM session_user THEN
     RAISE EXCEPTION 'the entry is in the name of another user';
-  ELSIF (moment BETWEEN clock_timestamp() - interval '2 minutes' AND clock_timestamp()) IS NOT TRUE THEN
+  ELSIF (said ->> 'time' ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}[.][0-9]{3}[+]00:00$'  -- as it is shown
+         AND moment BETWEEN clock_timestamp() - interval '2 minutes' AND clock_timestamp()) IS NOT TRUE THEN
     RAISE EXCEPTION 'the entry has another time than the server';
   ELSIF (SELECT bool_and(json_typeof(said #> ARRAY['charge', part]) = 'number'
                          AND (said #>> ARRAY['charge', part])::float8 BETWEEN 0 AND 1e9)
@@ -83,9 +84,18 @@ BEGIN
   END IF;
 END $$;
 
-REVOKE ALL ON SCHEMA skdp_ledger FROM PUBLIC;
-REVOKE ALL ON ALL TABLES IN SCHEMA skdp_ledger FROM PUBLIC;
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA skdp_ledger FROM PUBLIC;
+-- Nobody else has rights here, whatever default privileges the owner has.
+DO $$
+DECLARE
+  person text;
+BEGIN
+  FOR person IN SELECT 'PUBLIC' UNION SELECT quote_ident(rolname) FROM pg_catalog.pg_default_acl, aclexplode(defaclacl)
+                JOIN pg_catalog.pg_roles ON pg_roles.oid = grantee WHERE rolname <> current_user LOOP
+    EXECUTE format('REVOKE ALL ON SCHEMA skdp_ledger FROM %s', person);
+    EXECUTE format('REVOKE ALL ON ALL TABLES IN SCHEMA skdp_ledger FROM %s', person);
+    EXECUTE format('REVOKE ALL ON ALL FUNCTIONS IN SCHEMA skdp_ledger FROM %s', person);
+  END LOOP;
+END $$;
 GRANT USAGE ON SCHEMA skdp_ledger TO skdp_charge, skdp_read;
 GRANT SELECT ON skdp_ledger.studies, skdp_ledger.entries TO skdp_charge, skdp_read;
 GRANT EXECUTE ON FUNCTION skdp_ledger.hold, skdp_ledger.append TO skdp_charge;

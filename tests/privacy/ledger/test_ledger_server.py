@@ -116,7 +116,9 @@ def forged(team, **changes):
     """Arguments of `append`, as a client writes them but for some changes; hashes are computed as they are there."""
     entries = ledger_of(team, "ann").entries
     (chain,) = team.execute("SELECT chain FROM skdp_ledger.entries WHERE number = 2 AND study = 'first'", database="team")[0]
-    (now,) = team.execute("SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"+00:00\"')")[0]
+    zone = changes.pop("zone", "+00:00")
+    clock = f"clock_timestamp() AT TIME ZONE interval '{zone}'"
+    (now,) = team.execute(f"SELECT to_char({clock}, 'YYYY-MM-DD\"T\"HH24:MI:SS.MS') || '{zone}'")[0]
     content = {**json.loads(entries[1].to_json()), "number": 3, "time": now}
     place = changes.pop("place", 3)
     content["charge"].update(changes.pop("charge", {}))
@@ -153,6 +155,10 @@ TAMPERINGS = {
     "back-dated": {"time": "2020-01-01T00:00:00+00:00"},
     "dated ahead": {"time": "2099-01-01T00:00:00+00:00"},
     "no time": {"time": None},
+    "a word for a time": {"time": "now"},
+    "hours back by a time zone": {"zone": "-15:00"},
+    "hours ahead by a time zone": {"zone": "+14:00"},
+    "text for the number of the entry": {"number": "3"},
     "name of another": {"user": "bob"},
     "budget given back": {"charge": {"epsilon": -1.0}},
     "budget given back by a cover": {"charge": {"mu": -0.5}},
@@ -182,6 +188,24 @@ def test_an_appending_role_changes_nothing_that_is_written(team):
     with team.connect("team", "ann") as connection:
         connection.execute(statement, values)
     assert len(ann.entries) == 3
+
+
+@pytest.mark.slow
+def test_default_privileges_of_the_owner_give_nobody_more(team):
+    team.execute("CREATE DATABASE generous")
+    given = [f"ALTER DEFAULT PRIVILEGES GRANT ALL ON {kind} TO bob, PUBLIC" for kind in ("TABLES", "FUNCTIONS", "SCHEMAS")]
+    team.execute(*given, database="generous")
+    PrivacyLedger(team.url("generous", password=PASSWORD), study="first", **CEILING)
+    found = "SELECT relname, acl.grantee::regrole::text, acl.privilege_type FROM pg_class, aclexplode(relacl) AS acl"
+    tables = team.execute(f"{found} WHERE relnamespace = 'skdp_ledger'::regnamespace", database="generous")
+    roles = ("skdp_charge", "skdp_read")
+    assert {row for row in tables if row[1] != "postgres"} == {
+        (table, role, "SELECT") for table in ("studies", "entries") for role in roles
+    }
+    others = "SELECT acl.grantee::regrole::text FROM pg_proc, aclexplode(proacl) AS acl WHERE pronamespace = {0}"
+    others += " UNION SELECT acl.grantee::regrole::text FROM pg_namespace, aclexplode(nspacl) AS acl WHERE oid = {0}"
+    granted = team.execute(others.format("'skdp_ledger'::regnamespace"), database="generous")
+    assert {role for (role,) in granted} == {"postgres", *roles}
 
 
 @pytest.mark.slow
