@@ -14,7 +14,7 @@ from skdp.privacy.ledger._sqlite import File, temporary_file
 from skdp.privacy.ledger._store import Content, Store, damaged
 
 FORMAT = "skdp-ledger-1"  # version of the format of facts and entries; those of another version are refused
-# One of these, the new address and a hash of both stand in place of the head: until a ledger is at the new place, and from then on.
+# One of these, the new address and a hash stand in place of the head: until a ledger is at the new place, and from then on.
 MOVING, MOVED = "moving to ", "moved to "
 
 _seen: dict[str, tuple[int, str]] = {}  # by identity of the ledger: number of entries and last hash that this process has seen
