@@ -14,14 +14,16 @@ from skdp.privacy.errors import LedgerError
 from skdp.privacy.ledger import _store
 from skdp.privacy.ledger._store import Content
 
-SCHEME = re.compile(r"postgres(ql)?:/")
-# All up to the last @ is user and password, whatever characters a password has, so that no part of it is taken for a host.
+SCHEME = re.compile(r"(?i)postgres(ql)?(\+\w+)?:/")  # also what libpq does not take, so that it is not taken for a file
+# All up to the last @ is user and password, whatever characters a password has, so that no part of it is taken for a host; nor for
+# a port, which has digits only.
 ADDRESS = re.compile(
-    r"postgres(?:ql)?://(?:(?P<user>[^:@/]*)(?::(?P<password>.*))?@)?(?P<hosts>[^@/?]*)(?P<name>/[^?@]*)?(?:\?(?P<query>.*))?",
+    r"postgres(?:ql)?://(?:(?P<user>[^:@/]*)(?::(?P<password>.*))?@)?"
+    r"(?P<hosts>(?:\[[^]@/?]*\]|[^][@/?:]|:[0-9]*(?![^,/?]))*)(?P<name>/[^?@]*)?(?:\?(?P<query>.*))?",
     re.S,
 )
 EXPECTED = "expected postgresql://USER@HOST:PORT/DATABASE?study=NAME, without options that libpq does not know"
-SECRETS = ("password", "sslpassword")  # options of libpq that are secret
+SECRET = re.compile("password|secret|_key$")  # in names of options of libpq whose values are secret, such as oauth_client_secret
 
 # Options of libpq that a user may overrule. Choices: a server that is not reached in 10 s is not there, and a connection that is
 # lost is noticed after half a minute.
@@ -79,8 +81,9 @@ class Study:
         parts = ADDRESS.fullmatch(address)
         if parts is None:
             raise ValueError(f"The address of a ledger on a server is wrong; {EXPECTED}.")
-        query = dict(parse_qsl(parts["query"] or "", keep_blank_values=True))
-        secrets = {name: query.pop(name) for name in SECRETS if name in query}
+        asked = (parts["query"] or "").replace("+", "%2B")  # to libpq, + is no space
+        query = dict(parse_qsl(asked, keep_blank_values=True))
+        secrets = {name: query.pop(name) for name in [*query] if SECRET.search(name)}
         if parts["password"]:
             secrets["password"] = unquote(parts["password"])
         named = query.pop("study", None)

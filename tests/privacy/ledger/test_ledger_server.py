@@ -24,7 +24,7 @@ from skdp import DPLogisticRegression, LedgerError, PrivacyLedger
 from skdp.__main__ import main
 from skdp.privacy.errors import PrivacyAccountingError
 from skdp.privacy.ledger import _store
-from skdp.privacy.ledger._book import Book
+from skdp.privacy.ledger._book import Book, store_at
 from skdp.privacy.ledger._chain import Chain
 from skdp.privacy.ledger._postgres import Study
 from skdp.privacy.ledger._sqlite import File
@@ -251,6 +251,48 @@ def test_no_password_anywhere(team, monkeypatch, tmp_path, capsys):
     texts = [text.decode("latin-1") if isinstance(text, bytes) else text for text in found]
     assert not [text for text in texts if PASSWORD in text or PASSWORD.replace(" ", "%20") in text or "hidden1" in text]
     assert all("first" in text for text in (texts[0], texts[3]))  # the twin: the search finds what is there
+
+
+@pytest.mark.parametrize(
+    "address",
+    (
+        *(
+            f"postgresql://ann@host/db?{name}=pa+ss1"
+            for name in ("password", "sslpassword", "oauth_client_secret", "scram_client_key")
+        ),
+        "postgresql://ann:pa+ss1@host/db",
+        "postgresql://ann:pa+ss1/db",  # the @ and the host are missing
+        "postgresql://one:5432,ann:pa+ss1",
+        "POSTGRES://ann:pa+ss1@host/db",
+        "postgresql+psycopg://ann:pa+ss1@host/db",
+    ),
+)
+def test_no_secret_is_in_the_address(address):
+    pytest.importorskip("psycopg")
+    address += f"{'&' if '?' in address else '?'}study=cohort+7"
+    try:
+        store = store_at(address)
+    except ValueError as error:
+        assert "ss1" not in str(error) and not re.match(r"postgresql://(.*@|\w+\?)", address)
+    else:
+        assert store.address == "postgresql://ann@host/db?study=cohort%2B7" and store.study == "cohort+7"
+        assert list(store._secrets().values()) == ["pa+ss1"] and not store.found_by_workers
+
+
+@pytest.mark.parametrize(
+    "start, options",
+    (
+        ("postgresql://[::1]:5432/db", {"host": "::1", "port": "5432"}),
+        ("postgresql://a:1,[fe80::1]:,c/db", {"host": "a,fe80::1,c", "port": "1,,"}),
+        ("postgres://%2Frun%2Fpostgresql/db", {"host": "/run/postgresql"}),
+        ("postgresql:///db?host=/run/postgresql", {"host": "/run/postgresql"}),
+        ("postgresql:///db?service=x", {"service": "x"}),
+    ),
+)
+def test_forms_of_addresses(start, options):
+    pytest.importorskip("psycopg")
+    store = Study(f"{start}{'&' if '?' in start else '?'}study=a")
+    assert store._options == Study(store.address)._options == {"dbname": "db", **options}
 
 
 # --- lost connections
