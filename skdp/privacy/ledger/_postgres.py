@@ -15,8 +15,8 @@ from skdp.privacy.ledger import _store
 from skdp.privacy.ledger._store import Content
 
 SCHEME = re.compile(r"(?i)postgres(ql)?(\+\w+)?:/")  # also what libpq does not take, so that it is not taken for a file
-# All up to the last @ is user and password, whatever characters a password has, so that no part of it is taken for a host; nor for
-# a port, which has digits only.
+# All up to the last @ is user and password, whatever characters a password has, and a port has digits only, so that no part of a
+# password is taken for a host or port.
 ADDRESS = re.compile(
     r"postgres(?:ql)?://(?:(?P<user>[^:@/]*)(?::(?P<password>.*))?@)?"
     r"(?P<hosts>(?:\[[^]@/?]*\]|[^][@/?:]|:[0-9]*(?![^,/?]))*)(?P<name>/[^?@]*)?(?:\?(?P<query>.*))?",
