@@ -128,9 +128,10 @@ class DPUnlabelled(DPEstimator):
 
     def __getattr__(self, name: str) -> Any:
         """Raise AttributeError, with the reason if an attribute of scikit-learn's estimator is not here."""
-        kind, reasons = type(self).__name__, type(self)._absent
-        text = f"{kind} has no {name}: {reasons[name]}." if name in reasons else f"{kind!r} object has no attribute {name!r}"
-        raise AttributeError(text)
+        reasons = type(self)._absent
+        if name in reasons:
+            raise AttributeError(f"{type(self).__name__} has no {name}: {reasons[name]}.")
+        return object.__getattribute__(self, name)  # which raises its error, such as that of a property before a fit
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, *, persons: Any = None, **unsupported: Any) -> Any:

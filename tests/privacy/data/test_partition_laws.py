@@ -5,7 +5,6 @@ from itertools import cycle, pairwise
 
 import numpy as np
 import pytest
-from marks import slow
 from partitions import of_cells, partitioned, random_cuts
 from scipy import sparse
 from seeded import fitted
@@ -134,7 +133,8 @@ class Compared:
             assert not np.linalg.norm(query.finish(parts.reduced(query)) - answer) <= allowance(query, rows)
 
 
-@pytest.mark.parametrize("storage", ["dense", pytest.param("float32", marks=pytest.mark.exhaustive), *slow("csr")])
+@pytest.mark.slow
+@pytest.mark.parametrize("storage", ["dense", pytest.param("float32", marks=pytest.mark.exhaustive), "csr"])
 def test_sums_over_partitions_are_those_of_the_table(storage, monkeypatch):
     monkeypatch.setattr(training_data, "chunk_rows", lambda d: BLOCK)
     monkeypatch.setattr(_rule, "N_TREES", 20)

@@ -41,6 +41,7 @@ def fit_forever(address, releases, ready):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
+@pytest.mark.slow
 @pytest.mark.parametrize("n_kills", (10, pytest.param(50, marks=pytest.mark.exhaustive)))
 def test_kill_at_random_moments_never_gives_anything_back(n_kills, address, tmp_path):
     """Kills during runs of fits: all releases are charged, and a charge beyond the ceiling is still refused."""
