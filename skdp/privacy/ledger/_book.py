@@ -55,12 +55,13 @@ class Book:
 
     def __init__(self, store: Store, chain: Chain, moving_to: str | None = None) -> None:
         self.store, self.chain, self._moving_to = store, chain, moving_to
+        seen = _seen_so_far()
         with store.transaction(writing=False) as transaction:
             content = transaction.read()
         self.facts = self._facts(content)
         store.temporary = self.facts["temporary"]
         self._check_key()
-        self._hashes(content)
+        self._hashes(content, seen)
 
     @staticmethod
     def create(store: Store, facts: dict[str, Any], chain: Chain) -> None:
@@ -100,10 +101,10 @@ class Book:
         """
         if target.exists():
             raise LedgerError(f"There is a ledger {target.name!r} already; expected another place to move to.")
-        book = cls(source, chain, target.address)
+        book, seen = cls(source, chain, target.address), _seen_so_far()
         with source.transaction(writing=False) as reading:
             content = reading.read()
-        last = book._hashes(content)[-1]
+        last = book._hashes(content, seen)[-1]
         heads = [content.head, *(_sealed(chain, last, word + target.address) for word in (MOVING, MOVED))]
 
         def retire(step: int) -> bool:
@@ -134,9 +135,10 @@ class Book:
         LedgerError
             If an entry was changed, lost or half written, or if the whole ledger was replaced, for example by an older copy.
         """
+        seen = _seen_so_far()
         with self.store.transaction(writing=False) as transaction:
             content = transaction.read()
-        self._hashes(content)
+        self._hashes(content, seen)
         return [entry for _, entry, _ in content.rows]
 
     def append(self, following: Callable[[list[str], str, str], str]) -> None:
@@ -149,7 +151,7 @@ class Book:
         """
         with self.store.transaction(writing=True) as transaction:
             content = transaction.read()
-            hashes = self._hashes(content)
+            hashes = self._hashes(content, _seen_so_far())  # nobody appends until the end
             entry = following([entry for _, entry, _ in content.rows], *transaction.stamp())
             last = self.chain.link(hashes[-1], entry)
             transaction.append((len(hashes), entry, last), self.chain.seal(last))
@@ -164,8 +166,8 @@ class Book:
             raise damaged(self.store.address)
         return facts
 
-    def _hashes(self, content: Content) -> list[str]:
-        """Return the hash of the facts and that of each row, all of which are right, and no fewer than this process has seen."""
+    def _hashes(self, content: Content, seen: dict[str, tuple[int, str]]) -> list[str]:
+        """Return the hash of the facts and that of each row, all of which are right, and no fewer than were seen before reading."""
         facts = self._facts(content)
         if facts["identity"] != self.facts["identity"]:
             raise LedgerError(
@@ -178,7 +180,7 @@ class Book:
                 raise damaged(self.store.address)
         if not _same(content.head, self.chain.seal(hashes[-1])) and not self._moves(content.head, hashes[-1]):
             raise damaged(self.store.address)
-        self._compare_with_seen(hashes)
+        self._compare_with_seen(hashes, seen)
         return hashes
 
     def _moves(self, head: object, last: str) -> bool:
@@ -191,8 +193,8 @@ class Book:
             raise LedgerError(f"The ledger {self.store.address!r} was {MOVED}{address}; use it there. Nothing was charged.")
         return True
 
-    def _compare_with_seen(self, hashes: list[str]) -> None:
-        number, head = _seen.get(self.facts["identity"], (0, hashes[0]))
+    def _compare_with_seen(self, hashes: list[str], seen: dict[str, tuple[int, str]]) -> None:
+        number, head = seen.get(self.facts["identity"], (0, hashes[0]))
         if len(hashes) <= number or not _same(hashes[number], head):
             raise LedgerError(
                 f"The ledger {self.store.address!r} lacks charges that this process has seen: it is an older copy, or one with "
@@ -221,6 +223,11 @@ class Book:
         else:
             problem = f"was made with another key; {expected}"
         raise LedgerError(f"The ledger {self.store.address!r} {problem}. Nothing was charged.")
+
+
+def _seen_so_far() -> dict[str, tuple[int, str]]:
+    with _lock:
+        return dict(_seen)
 
 
 def _sealed(chain: Chain, last: str, words: str) -> str:

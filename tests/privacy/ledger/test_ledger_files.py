@@ -239,5 +239,21 @@ def test_a_move_that_stopped_halfway_goes_on(ledger, tmp_path, monkeypatch):
     assert notes(PrivacyLedger(there.path)) == ["one"]
 
 
+def test_a_charge_of_another_thread_after_reading_is_no_older_copy(anywhere, monkeypatch):
+    other, store = PrivacyLedger(anywhere.address), anywhere._book.store
+    transaction = store.transaction
+
+    @contextlib.contextmanager
+    def late(writing):
+        with transaction(writing) as opened:
+            yield opened
+        other.add(0.1, note="of another thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "transaction", late)
+        assert notes(anywhere) == []
+    assert notes(anywhere) == ["of another thread"]
+
+
 def interrupted(*arguments):
     raise KeyboardInterrupt
