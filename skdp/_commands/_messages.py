@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
+from skdp.privacy.errors import printable
+
 PACKAGE = Path(__file__).parents[1]
 HIDDEN = "--debug shows the message, which may quote records"
 
@@ -28,9 +30,9 @@ def of_error(error: BaseException) -> str:
     """
     frames = list(_frames(error.__traceback__))
     if frames and _is_raised_here(frames[-1]):
-        return _printable(error)
+        return printable(error)
     if isinstance(error, OSError) and error.strerror:
-        return _printable(error.strerror if error.filename is None else f"{error.strerror}: {error.filename}")
+        return printable(error.strerror if error.filename is None else f"{error.strerror}: {error.filename}")
     ours = [place.tb_frame.f_code.co_name for place in frames if _is_ours(place.tb_frame.f_code)]
     return f"{type(error).__name__} in {ours[-1] if ours else 'another library'}; is a file damaged? ({HIDDEN})"
 
@@ -54,12 +56,7 @@ def of_warning(message: Warning | str, category: type[Warning]) -> str:
     while frame is not None and _is_module(frame, "warnings"):
         frame = frame.f_back
     ours = frame is not None and _is_ours(frame.f_code)
-    return _printable(message) if ours else f"{category.__name__} ({HIDDEN})"
-
-
-def _printable(text: object) -> str:
-    """Return one line without control characters, whatever a file name or a file contains."""
-    return "".join(letter if letter.isprintable() else " " for letter in str(text))
+    return printable(message) if ours else f"{category.__name__} ({HIDDEN})"
 
 
 def _frames(place: TracebackType | None) -> Iterator[TracebackType]:

@@ -103,6 +103,11 @@ def shown(value: Any) -> str:
     return f"<{type(value).__name__} of shape {value.shape}>" if has_shape else BRIEF.repr(value)
 
 
+def printable(text: object) -> str:
+    """Return one line without control characters, whatever a file name, a file or a note contains."""
+    return "".join(letter if letter.isprintable() else " " for letter in str(text))
+
+
 class Silence:
     """Silence all warnings but those of `warn`, as long as any thread of the process is inside.
 

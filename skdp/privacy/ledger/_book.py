@@ -167,7 +167,7 @@ class Book:
         return facts
 
     def _hashes(self, content: Content, seen: dict[str, tuple[int, str]]) -> list[str]:
-        """Return the hash of the facts and that of each row, all of which are right, and no fewer than were seen before reading."""
+        """Return the hash of the facts and that of each row, which are right, and no fewer than were seen before reading."""
         facts = self._facts(content)
         if facts["identity"] != self.facts["identity"]:
             raise LedgerError(

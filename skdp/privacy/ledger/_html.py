@@ -3,6 +3,7 @@
 from html import escape
 from typing import Any
 
+from skdp.privacy.errors import printable
 from skdp.privacy.ledger.entries import LedgerEntry
 from skdp.privacy.ledger.privacy_filter import Filter
 from skdp.privacy.report._html import PAGE
@@ -98,7 +99,7 @@ def _cells(entry: LedgerEntry) -> tuple[Any, ...]:
 
 def _row(kind: str, cells: tuple[Any, ...], first: str | None = None) -> str:
     kinds = [first or kind, *[kind] * (len(cells) - 1)]
-    inside = (f'<{tag} style="{CELL}">{escape(str(cell))}</{tag}>' for tag, cell in zip(kinds, cells, strict=True))
+    inside = (f'<{tag} style="{CELL}">{escape(printable(cell))}</{tag}>' for tag, cell in zip(kinds, cells, strict=True))
     return f'<tr style="background:transparent">{"".join(inside)}</tr>'
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from skdp.privacy.accounting.privacy_loss import Composition
+from skdp.privacy.errors import printable
 from skdp.privacy.ledger.privacy_filter import Charge, Filter
 
 
@@ -117,7 +118,7 @@ class LedgerEntry:
         cost = "charged by itself" if charge.by_itself else f"charged as mu {charge.mu:.4g}{slack}"
         guarantee = f"epsilon {spending.epsilon:.4g}, delta {spending.delta:.3g}"
         guarantee += " of persons" if spending.unit == "person" else ""
-        return f"{self.number:>4}  {self.time[:19]}Z  {spending.estimator}: {guarantee}; {cost}"
+        return printable(f"{self.number:>4}  {self.time[:19]}Z  {spending.estimator}: {guarantee}; {cost}")
 
 
 @dataclass(frozen=True)

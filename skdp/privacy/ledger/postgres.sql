@@ -5,6 +5,14 @@
 -- The role that runs it owns the schema. Only the owner creates studies. It needs CREATE on the database, and CREATEROLE unless
 -- the two roles exist. Give people the roles: GRANT skdp_charge TO alice; GRANT skdp_read TO bob;
 
+DO $$
+BEGIN
+  IF getdatabaseencoding() <> 'UTF8' THEN
+    RAISE EXCEPTION 'the database has the encoding %; expected UTF8 (CREATE DATABASE ... ENCODING ''UTF8'' TEMPLATE template0)',
+      getdatabaseencoding();
+  END IF;
+END $$;
+
 CREATE SCHEMA skdp_ledger;
 
 CREATE TABLE skdp_ledger.studies (

@@ -457,3 +457,12 @@ def test_a_temporary_ledger_leaves_no_file():
     assert directory.is_dir()
     del ledger
     assert not directory.exists()
+
+
+def test_a_note_cannot_look_like_other_entries(address):
+    """Neither by further lines nor by control characters of a terminal."""
+    ledger = PrivacyLedger(address, epsilon=3, delta=DELTA, adjacency="replace_one")
+    ledger.add(2, note="small\n   2  2026-01-01T00:00:00Z  none\x1b[2J\u202e")
+    last = str(ledger.summary()).splitlines()[-1]
+    assert last.startswith("   1") and last.isprintable() and "epsilon 2" in last
+    assert "\u202e" not in ledger.to_html() and "\x1b" not in ledger.to_html()

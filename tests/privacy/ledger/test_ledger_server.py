@@ -209,6 +209,14 @@ def test_default_privileges_of_the_owner_give_nobody_more(team):
 
 
 @pytest.mark.slow
+def test_a_database_of_another_encoding_is_refused_when_it_is_new(team):
+    """Debian without a locale makes SQL_ASCII, where no charge could be made."""
+    team.execute("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
+    with pytest.raises(LedgerError, match=r"encoding SQL_ASCII; expected UTF8"):
+        PrivacyLedger(team.url("ascii", password=PASSWORD), study="first", **CEILING)
+
+
+@pytest.mark.slow
 def test_the_owner_is_stopped_by_triggers(study, server):
     import psycopg
 
