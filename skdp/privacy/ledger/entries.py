@@ -108,7 +108,7 @@ class LedgerEntry:
             spending["composition"] = Composition(composition["adjacency"], sampled, selections, composition["full"])
         charge = Charge(**content["charge"])
         costs = (charge.epsilon, charge.delta, charge.mu, charge.slack, spending["epsilon"], spending["delta"])
-        if not all(0 <= cost < math.inf for cost in costs):
+        if not all(math.isfinite(cost) and cost >= 0 for cost in costs):
             raise ValueError("A charge below 0 would give budget back.")
         return cls(content["number"], content["time"], Spending(**spending), charge, **rest)
 

@@ -422,7 +422,7 @@ class PrivacyLedger:
     def _read(self, entries: list[str]) -> tuple[LedgerEntry, ...]:
         try:
             return tuple(LedgerEntry.from_json(content) for content in entries)
-        except (KeyError, TypeError, ValueError):  # the hashes are right, but `to_json` does not write such entries
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):  # hashes are right, entries are not
             raise damaged(self.address) from None
 
     def _filter(self, entries: Iterable[LedgerEntry]) -> Filter:

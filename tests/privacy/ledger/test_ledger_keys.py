@@ -108,6 +108,32 @@ def test_without_a_key_it_is_not(attack, address):
     assert len(PrivacyLedger(ledger.address).entries) == 1
 
 
+@pytest.mark.parametrize(
+    "odd",
+    (
+        lambda text: "[" * 100_000 + "]" * 100_000,
+        lambda text: "[]",
+        lambda text: text.replace('"delta": 0.0', f'"delta": 1{"0" * 400}'),
+        lambda text: text.replace('"epsilon": 0.1', '"epsilon": 1e400'),
+        lambda text: text.replace('"epsilon": 0.1', '"epsilon": NaN'),
+        lambda text: text.replace('"epsilon": 0.1', '"epsilon": "0.1"'),
+    ),
+    ids=("deep", "no entry", "401 digits", "infinite", "nan", "text"),
+)
+def test_an_odd_entry_with_a_right_hash_is_damage(odd, ledger):
+    """As somebody may append who holds the key, or to a ledger without a key."""
+
+    def append(rows, facts):
+        rows[1] = (2, odd(rows[1][1]), "")
+        hashed_again(rows, facts, KEY.encode())
+        facts["head"] = hmac.new(KEY.encode(), f"head\n{facts['head']}".encode(), "sha256").hexdigest()
+
+    rewrite(ledger, append)
+    for read in (ledger.to_html, ledger.summary, lambda: ledger.add(0.1, note="three")):
+        with pytest.raises(LedgerError, match="damaged or half-written"):
+            read()
+
+
 def test_a_trigger_that_undoes_charges_is_refused(on_file):
     """It needs no key: after each charge it puts back the last state that the holders of the key wrote."""
     ledger = PrivacyLedger(on_file, epsilon=3, delta=DELTA, adjacency="replace_one", key=KEY)
