@@ -1,6 +1,7 @@
 """A PostgreSQL server for tests, on loopback, of an unprivileged user; none where it is not installed."""
 
 import contextlib
+import copy
 import glob
 import importlib.util
 import os
@@ -48,12 +49,7 @@ class Server:
     """A server in a folder of its own, which is deleted with it."""
 
     def __init__(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="skdp-postgres-"))
-        if user() is not None:
-            os.chown(self.folder, user(), -1)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self._settle()
         (self.folder / "password").write_text(PASSWORD)
         (self.folder / "password").chmod(0o644)
         words = ["--no-sync", "--no-instructions", "-E", "UTF8", "--locale=C", "-U", OWNER, "-A", "scram-sha-256"]
@@ -70,6 +66,30 @@ class Server:
         rules = "host postgres all 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
         (self.folder / "data" / "pg_hba.conf").write_text(rules)
         self.start()
+
+    def _settle(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="skdp-postgres-"))
+        if user() is not None:
+            os.chown(self.folder, user(), -1)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+
+    @contextlib.contextmanager
+    def copied(self):
+        """A copy of the whole server, as a replica becomes when it is promoted."""
+        twin = copy.copy(self)
+        twin._settle()
+        self.stop()
+        subprocess.run(["cp", "-R", self.folder / "data", twin.folder], check=True, user=user())
+        self.start()
+        with open(twin.folder / "data" / "postgresql.conf", "a") as file:
+            file.write(f"port = {twin.port}\n")
+        twin.start()
+        try:
+            yield twin
+        finally:
+            twin.close()
 
     def _run(self, program, *words):
         command = [shutil.which(program, path=FOLDERS), "-D", str(self.folder / "data"), *words]

@@ -184,7 +184,9 @@ class Study:
         raise ValueError(f"The address of a ledger on a server is wrong; {EXPECTED}.")
 
     def _database(self) -> tuple[Any, ...]:
-        ask = "SELECT system_identifier, oid FROM pg_control_system(), pg_database WHERE datname = current_database()"
+        # A copy, such as a replica, has the same identifiers, but was started by itself.
+        ask = "SELECT extract(epoch FROM pg_postmaster_start_time())::text, system_identifier, oid FROM pg_control_system(), pg_database"
+        ask += " WHERE datname = current_database()"
         with self._session(READING) as connection:
             return connection.execute(ask).fetchone()
 

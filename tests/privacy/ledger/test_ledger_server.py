@@ -94,6 +94,16 @@ def test_one_study_by_two_addresses_is_one_ledger(study):
 
 
 @pytest.mark.slow
+def test_a_copy_of_the_server_is_another_place(study, server):
+    ledger = PrivacyLedger(study, **CEILING)
+    with server.copied() as twin:
+        other = PrivacyLedger(study.replace(str(server.port), str(twin.port)))
+        assert other.identity == ledger.identity
+        with ledger, pytest.raises(LedgerError, match=r"one ledger and a copy of it.*Nothing was charged"), other:
+            pass
+
+
+@pytest.mark.slow
 def test_roles(team):
     ann, bob = ledger_of(team, "ann"), ledger_of(team, "bob")
     with ann:
