@@ -185,8 +185,8 @@ class Study:
 
     def _database(self) -> tuple[Any, ...]:
         # A copy, such as a replica, has the same identifiers, but was started by itself.
-        ask = "SELECT extract(epoch FROM pg_postmaster_start_time())::text, system_identifier, oid FROM pg_control_system(), pg_database"
-        ask += " WHERE datname = current_database()"
+        ask = "SELECT extract(epoch FROM pg_postmaster_start_time())::text, system_identifier, oid"
+        ask += " FROM pg_control_system(), pg_database WHERE datname = current_database()"
         with self._session(READING) as connection:
             return connection.execute(ask).fetchone()
 
