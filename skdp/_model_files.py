@@ -110,7 +110,7 @@ VERSIONS = "skdp.json"  # a file in a .skops file: its format, and the versions 
 MOVED: dict[str, str] = {}
 
 
-# Bytes of the parts of a .skops file. A file of more, or of more than so many times its size, is refused: it may fill the memory.
+# Largest size of the unpacked parts of a .skops file, in bytes, and over that of the file: a larger one could fill the memory.
 # Choices: models of 31 columns have 1 MB and grow 20- to 40-fold; arrays of zeros grow a thousandfold.
 MOST, GROWTH = 2**28, 100
 
