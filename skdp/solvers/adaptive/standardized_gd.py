@@ -54,8 +54,8 @@ FEW = 35
 MOMENT_SHARE = 0.05
 # Norm to which standardised rows are clipped in the second moment, over their usual norm. 2 in place of 4 changed nothing.
 WIDEST_ROW = 2.0
-# Floor of the eigenvalues: FLOOR times the half edge of their noise, plus SINGULAR, which bounds the scale where there is hardly
-# any noise. Choices; a larger floor whitens less.
+# Floor of the eigenvalues: FLOOR times the half edge of their noise, plus SINGULAR, which bounds the scale where noise is
+# almost 0. Choices; a larger floor whitens less.
 FLOOR, SINGULAR = 1.0, 1e-6
 # Largest clip norm over the usual norm of a white row. Rows of skewed features are longer in these coordinates. A larger value
 # has less bias and more noise.
