@@ -6,10 +6,10 @@ gradients, ``inference`` measures the coverage of confidence intervals, ``refits
 ``floor`` searches for problems on which a constant prediction is better,
 ``margins`` compares hinges with the logistic loss, ``additive`` compares additive models with linear ones, ``raw`` compares
 columns that are learned with public schemas, ``boosting`` compares boosted models with additive ones, ``resources`` measures time
-and memory, ``scale`` measures tables in partitions,
+and memory of parts of fits, ``speed`` whole fits beside scikit-learn's and an older checkout's, ``scale`` tables in partitions,
 ``classes`` measures probabilities of several classes, ``counts`` compares links of regressors on counts and amounts,
 ``components`` measures principal components,
-``text`` compares naive Bayes with logistic regression on sparse rows, ``clusters`` private k-means with other libraries,
+``clusters`` private k-means with other libraries,
 ``text`` compares naive Bayes with logistic regression on sparse rows, ``statistics`` compares `skdp.stats` with diffprivlib,
 ``ledgers`` measures charges a second in a file and on a server,
 ``search`` compares private searches with the untuned default and the best candidate, ``metrics`` measures the intervals of
@@ -45,6 +45,7 @@ from benchmarks import (
     resources,
     scale,
     search,
+    speed,
     statistics,
     text,
 )
@@ -108,7 +109,7 @@ def whole_parser() -> argparse.ArgumentParser:
         add_ledgers,
         add_metrics,
     )
-    for add in (*additions, add_resources, add_scale, add_audit):
+    for add in (*additions, add_resources, add_speed, add_scale, add_audit):
         add(commands)
     return parser
 
@@ -530,6 +531,16 @@ def add_resources(commands: Any) -> None:
     """Command that measures time and memory."""
     command = commands.add_parser("resources", help="time and memory as ratios; writes resources.json into benchmarks/results")
     command.set_defaults(action=lambda given: resources.main())
+
+
+def add_speed(commands: Any) -> None:
+    """Command that measures whole fits beside scikit-learn's, and beside those of an older checkout."""
+    command = commands.add_parser("speed", help="fits beside scikit-learn's and an older checkout's; writes speed.json")
+    command.add_argument("--cases", type=names(speed.CASES), default=[*speed.CASES], help="with commas; default: all")
+    command.add_argument("--repeats", type=positive, default=9, help="fewest fits of each; default: %(default)s")
+    command.add_argument("--beside", type=Path, metavar="CHECKOUT", help="an older checkout, whose fits take turns with ours")
+    command.add_argument("--out", type=Path, default=Path("scores"), help="directory; default: scores")
+    command.set_defaults(action=lambda given: speed.compare(given.cases, given.repeats, given.beside, given.out))
 
 
 def add_scale(commands: Any) -> None:

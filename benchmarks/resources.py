@@ -1,11 +1,10 @@
-"""Time and memory of a fit as ratios in one run: ours against NumPy's and scikit-learn's on the same arrays.
+"""Time and memory of parts of a fit, most as ratios in one run to NumPy or to other parts; ``speed`` measures whole fits.
 
 Run ``python -m benchmarks resources``; writes ``benchmarks/results/resources.json``. Nothing is asserted.
 """
 
 import functools
 import json
-import math
 import platform
 import statistics
 import subprocess
@@ -22,10 +21,9 @@ import numpy as np
 import pandas as pd
 import sklearn
 from scipy import sparse
-from sklearn.linear_model import LogisticRegression
 
 import skdp
-from benchmarks.tables import load
+from benchmarks.speed import table
 from skdp import DPGradientBoostingClassifier, DPLogisticRegression, PrivacyLedger
 from skdp.losses import Logistic
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
@@ -41,12 +39,6 @@ from skdp.privacy.schedule import Gaussian, Release, Schedule
 
 RESULTS = Path(__file__).parent / "results" / "resources.json"
 N, D = 200_000, 50
-SHAPES = {  # tables of default fits, and how many fits of each
-    ("scale", (N, D)): 5,
-    ("synthetic", (N, D)): 5,
-    ("synthetic", (1000, 10)): 31,
-    ("synthetic", (10_000, 784)): 5,
-}
 TURNS = 9  # fits of each of two models that are compared
 IN_TURN = f"Seconds of processor time of one fit, on one thread: medians of {TURNS} fits of each, which took turns."
 COORDINATES = 235_000  # of a small network
@@ -91,43 +83,15 @@ def milliseconds(call: Callable[[], object], repeats: int) -> float:
     return statistics.median(times)
 
 
-def table(n_samples: int = N, n_features: int = D) -> tuple[np.ndarray, np.ndarray]:
-    """A synthetic table of rows of norm about 1."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n_samples, n_features)) / math.sqrt(n_features)
-    return X, (X[:, 0] + 0.1 * rng.standard_normal(n_samples) > 0).astype(int)
-
-
 def gradient_pass() -> dict[str, float]:
     """One full-data gradient against ``X @ w`` plus ``X.T @ r``."""
-    X, y = table()
+    X, y = table(N, D)
     rows = TrainingData(X, y.astype(np.int8), data_norm=1.0, intercept_scaling=1.0)
     query = Gradient(Logistic(), np.ones((D + 1, 1)), 1.0)
     w, r = np.ones(D), np.ones(N)
     theirs = milliseconds(lambda: (X @ w, X.T @ r), 31)
     ours = milliseconds(lambda: query.evaluate(rows), 31)
     return {"ours_ms": ours, "numpy_ms": theirs, "ratio": ours / theirs}
-
-
-def default_fit() -> dict[str, float]:
-    """A default fit, calibration included, against scikit-learn's non-private one, alternating.
-
-    The benchmark table "scale" has 200000 x 50 numbers; scikit-learn needs three times as many iterations there as on the
-    synthetic table of the same shape.
-    """
-    measured = {}
-    for (name, shape), repeats in SHAPES.items():
-        scale = load("scale") if name == "scale" else None
-        X, y = (scale.X_train, scale.y_train) if scale else table(*shape)
-        times: dict[str, list[float]] = {"ours": [], "scikit_learn": []}
-        models = {"ours": DPLogisticRegression(1.0, data_norm=1.0), "scikit_learn": LogisticRegression()}
-        for _ in range(repeats):  # alternating, so that a change of the machine's speed meets both
-            for kind, model in models.items():
-                times[kind].append(milliseconds(functools.partial(model.fit, X, y), 1))
-        ours, theirs = (statistics.median(taken) for taken in times.values())
-        about = f"{name}_{shape[0]}x{shape[1]}"
-        measured |= {f"{about}_ours_ms": ours, f"{about}_scikit_learn_ms": theirs, f"{about}_ratio": ours / theirs}
-    return measured
 
 
 def calibration() -> dict[str, float]:
@@ -153,7 +117,7 @@ def subsampled_calibration() -> dict[str, float]:
 
 def memory() -> dict[str, float]:
     """Peak memory that a fit adds, in vectors of n float64; a block of 4096 rows is one such vector here."""
-    X, y = table()
+    X, y = table(N, D)
     dense = {
         "dense C": X,
         "dense Fortran": np.asfortranarray(X),
@@ -194,17 +158,6 @@ def peak(X: object, y: np.ndarray, model: Any = None) -> int:
     return highest
 
 
-def import_time() -> dict[str, float]:
-    """``import skdp`` against ``import sklearn.linear_model``, each in a process of its own, alternating."""
-    times: dict[str, list[float]] = {"skdp": [], "sklearn.linear_model": []}
-    for _ in range(9):
-        for name, measured in times.items():
-            code = f"import time; start = time.perf_counter(); import {name}; print(time.perf_counter() - start)"
-            measured.append(float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout))
-    ours, theirs = (1e3 * min(measured) for measured in times.values())
-    return {"ours_ms": ours, "scikit_learn_ms": theirs, "ratio": ours / theirs}
-
-
 def secure_normals() -> dict[str, float]:
     """Throughput of the secure generator on one core, and the noise of one release of many coordinates.
 
@@ -227,7 +180,7 @@ def secure_normals() -> dict[str, float]:
 
 def ledger() -> dict[str, float]:
     """A default fit with a ledger in memory against one without, and what a charge to a file with 100 entries takes."""
-    X, y = table()
+    X, y = table(N, D)
     model = DPLogisticRegression(0.01, data_norm=1.0)
     without, within = [], []
     account = PrivacyLedger(epsilon=100.0, delta=1e-5)
@@ -281,12 +234,10 @@ def answers(X: object, y: np.ndarray, blocks: list[np.ndarray | None]) -> float:
 MEASUREMENTS = (
     gradient_pass,
     coordinate_passes,
-    default_fit,
     calibration,
     subsampled_calibration,
     memory,
     memory_of_trees,
-    import_time,
     secure_normals,
     ledger,
 )

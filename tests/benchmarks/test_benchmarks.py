@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
-from benchmarks import plots, resources
+from benchmarks import plots, resources, speed
 from benchmarks.__main__ import main
 from benchmarks.methods import METHODS, TASKS, Method
 from benchmarks.run import FINALISTS
@@ -379,3 +379,15 @@ def test_resources_are_a_command(monkeypatch):
     monkeypatch.setattr(resources, "main", lambda: called.append("resources"))
     main(["resources"])
     assert called == ["resources"]
+
+
+def test_speed_compares_with_the_fastest_other_and_with_an_older_checkout(tmp_path, monkeypatch, capsys):
+    measured = {"skdp": [6.0, 8.0, 9.0], "lbfgs": [5.0, 5.0, 5.0], "newton-cholesky": [4.0] * 3, "older skdp": [16.0] * 3}
+    asked = []
+    monkeypatch.setattr(speed, "turns", lambda *given: asked.append(given) or measured)
+    main(["speed", "--cases", "logistic 1000 x 10", "--beside", str(tmp_path), "--out", str(tmp_path)])
+    ((case, checkouts, repeats),) = asked
+    assert (case, checkouts["older skdp"], repeats) == ("logistic 1000 x 10", tmp_path, 9)
+    assert "| 2.00 | 0.50 |" in capsys.readouterr().out
+    written = json.loads((tmp_path / "speed.json").read_text())["cases"]["logistic 1000 x 10"]
+    assert written["ratios"] == {"of the fastest other": 2.0, "of the older": 0.5} and written["turns"] == 3
