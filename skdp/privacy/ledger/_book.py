@@ -3,6 +3,7 @@
 import hmac
 import json
 import threading
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from skdp.privacy.ledger._sqlite import File, temporary_file
 from skdp.privacy.ledger._store import Content, Store, damaged
 
 FORMAT = "skdp-ledger-1"  # version of the format of facts and entries; those of another version are refused
-# One of these, the new address and a hash stand in place of the head: until a ledger is at the new place, and from then on.
+# In place of the head: one of these, the new address, the name of the move, and a hash. The first stands at the new place until the
+# second stands at the old one.
 MOVING, MOVED = "moving to ", "moved to "
 
 _seen: dict[str, tuple[int, str]] = {}  # by identity of the ledger: number of entries and last hash that this process has seen
@@ -44,8 +46,8 @@ class Book:
         Where the ledger is.
     chain : Chain
         Hashes of the entries.
-    moving_to : str or None, default=None
-        Address to which the ledger may have moved.
+    leaving : bool, default=False
+        Whether the ledger may have moved elsewhere.
 
     Raises
     ------
@@ -53,8 +55,8 @@ class Book:
         If there is no ledger, or it is damaged, or has another key.
     """
 
-    def __init__(self, store: Store, chain: Chain, moving_to: str | None = None) -> None:
-        self.store, self.chain, self._moving_to = store, chain, moving_to
+    def __init__(self, store: Store, chain: Chain, leaving: bool = False) -> None:
+        self.store, self.chain, self._leaving = store, chain, leaving
         seen = _seen_so_far()
         with store.transaction(writing=False) as transaction:
             content = transaction.read()
@@ -84,8 +86,9 @@ class Book:
     def move(cls, source: Store, target: Store, chain: Chain) -> None:
         """Write a ledger with its chain to another store, after which the first one refuses charges.
 
-        If this is interrupted, the ledger is at one place, or at none until the same move is repeated; never at two. A move that
-        has ended is not repeated, because the same address may lead elsewhere then.
+        The copy names this move, and refuses charges until the source, while nobody can charge it, names the same move. If this is
+        interrupted, the ledger is at one place, or at none until the same move is repeated; never at two, even if the address of
+        the target leads elsewhere by then.
 
         Parameters
         ----------
@@ -97,30 +100,41 @@ class Book:
         Raises
         ------
         LedgerError
-            If there is a ledger at the new place, or none at the old one, or if it was charged in the meantime.
+            If there is a ledger at the new place, or none at the old one, or if it was charged after an interrupted move.
         """
-        if target.exists():
+        words = cls._arriving(target)
+        book, seen = cls(source, chain, leaving=words is not None), _seen_so_far()
+        with source.transaction(writing=True) as leaving:
+            content = leaving.read()
+            last = book._hashes(content, seen)[-1]
+            words = words or f"{target.address}\nfrom {source.address}, {uuid.uuid4().hex}"
+            moved, moving = (_sealed(chain, last, word + words) for word in (MOVED, MOVING))
+            if _same(content.head, chain.seal(last)):
+                leaving.retire(moved)
+            elif not _same(content.head, moved):
+                raise _gone(source, content.head)
+            copy = content._replace(head=moving)
+            target.create(copy)
+            with target.transaction(writing=False) as reading:
+                if reading.read() != copy:
+                    raise LedgerError(
+                        f"The ledger {source.name!r} did not move: at {target.name!r} is what an earlier move left, or another "
+                        "ledger; expected another place to move to."
+                    )
+        with target.transaction(writing=True) as arriving:
+            if arriving.read() == copy:
+                arriving.retire(chain.seal(last))
+
+    @staticmethod
+    def _arriving(target: Store) -> str | None:
+        """Return by which words a move to a store began that did not end; None if nothing is there."""
+        if not target.exists():
+            return None
+        with target.transaction(writing=False) as reading:
+            words = _words(reading.read().head)
+        if not words.startswith(MOVING):
             raise LedgerError(f"There is a ledger {target.name!r} already; expected another place to move to.")
-        book, seen = cls(source, chain, target.address), _seen_so_far()
-        with source.transaction(writing=False) as reading:
-            content = reading.read()
-        last = book._hashes(content, seen)[-1]
-        heads = [content.head, *(_sealed(chain, last, word + target.address) for word in (MOVING, MOVED))]
-
-        def retire(step: int) -> bool:
-            with source.transaction(writing=True) as writing:
-                if expected := writing.read() == content._replace(head=heads[step]):
-                    writing.retire(heads[step + 1])
-            return expected
-
-        def close() -> None:
-            if not retire(0):
-                raise LedgerError(f"The ledger {source.name!r} was charged while it was moved; it did not move. Try again.")
-
-        target.create(content._replace(head=chain.seal(last)), close)
-        if cls(target, chain).facts["identity"] != book.facts["identity"]:
-            raise LedgerError(f"Another ledger was made at {target.name!r} at the same time.")
-        retire(1)
+        return words.removeprefix(MOVING)
 
     def entries(self) -> list[str]:
         """Check the chain and return all entries.
@@ -178,20 +192,23 @@ class Book:
             hashes.append(self.chain.link(hashes[-1], entry))
             if number != expected or not _same(chain, hashes[-1]):
                 raise damaged(self.store.address)
-        if not _same(content.head, self.chain.seal(hashes[-1])) and not self._moves(content.head, hashes[-1]):
-            raise damaged(self.store.address)
+        if not _same(content.head, self.chain.seal(hashes[-1])):
+            self._check_move(content.head, hashes[-1])
         self._compare_with_seen(hashes, seen)
         return hashes
 
-    def _moves(self, head: object, last: str) -> bool:
-        """Return whether a ledger is on its way to the address that is asked for; refuse one that has moved elsewhere."""
-        words = str(head).rpartition("\n")[0]
+    def _check_move(self, head: object, last: str) -> None:
+        """Refuse a ledger that moved elsewhere, or did not completely move here, or whose head is wrong."""
+        words = _words(head)
         if not words.startswith((MOVING, MOVED)) or not _same(head, _sealed(self.chain, last, words)):
-            return False
-        if words != f"{MOVING}{self._moving_to}":
-            address = words.partition(" to ")[2]
-            raise LedgerError(f"The ledger {self.store.address!r} was {MOVED}{address}; use it there. Nothing was charged.")
-        return True
+            raise damaged(self.store.address)
+        if words.startswith(MOVING):
+            raise LedgerError(
+                f"The ledger {self.store.address!r} did not move here completely, {words.partition(chr(10))[2]}; repeat the move. "
+                "Nothing was charged."
+            )
+        if not self._leaving:
+            raise _gone(self.store, head)
 
     def _compare_with_seen(self, hashes: list[str], seen: dict[str, tuple[int, str]]) -> None:
         number, head = seen.get(self.facts["identity"], (0, hashes[0]))
@@ -233,6 +250,16 @@ def _seen_so_far() -> dict[str, tuple[int, str]]:
 def _sealed(chain: Chain, last: str, words: str) -> str:
     """Return words with a hash of them and of all entries; without the key nobody can make it."""
     return f"{words}\n{chain.link(last, words)}"
+
+
+def _words(head: object) -> str:
+    return str(head).rpartition("\n")[0]
+
+
+def _gone(store: Store, head: object) -> LedgerError:
+    return LedgerError(
+        f"The ledger {store.address!r} was {_words(head).partition(chr(10))[0]}; use it there. Nothing was charged."
+    )
 
 
 def _same(first: object, second: str) -> bool:

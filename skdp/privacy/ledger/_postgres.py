@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,7 @@ class Study:
         with self._session(READING) as connection:
             return self._has_schema(connection) and self._has_study(connection)
 
-    def create(self, content: Content, last: Callable[[], None] = lambda: None) -> None:
+    def create(self, content: Content) -> None:
         """Write a new study, and the schema if there is none; an existing study is not changed."""
         with self._session(WRITING) as connection:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", [CREATING])
@@ -124,7 +124,6 @@ class Study:
                 with connection.cursor() as cursor:
                     rows = [(self.study, *row) for row in content.rows]
                     cursor.executemany("INSERT INTO skdp_ledger.entries VALUES (%s, %s, %s, %s)", rows)
-                last()
 
     @contextlib.contextmanager
     def transaction(self, writing: bool) -> Iterator["_Transaction"]:

@@ -8,7 +8,7 @@ import sqlite3
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -48,7 +48,7 @@ class File:
         """Return whether the file exists."""
         return self.path.exists()
 
-    def create(self, content: Content, last: Callable[[], None] = lambda: None) -> None:
+    def create(self, content: Content) -> None:
         """Write a new file, completely or not at all; an existing file is not changed."""
         path = self.path
         if not path.parent.is_dir():
@@ -61,7 +61,6 @@ class File:
                 rows = [("facts", content.facts), ("head", content.head)]
                 connection.executemany("INSERT INTO facts VALUES (?, ?)", rows)
                 connection.executemany("INSERT INTO entries VALUES (?, ?, ?)", content.rows)
-            last()
             with contextlib.suppress(FileExistsError):
                 _publish(name, path)
             _await(path)

@@ -4,7 +4,6 @@ A store keeps text and promises transactions. It knows neither hashes, keys nor 
 is.
 """
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -49,7 +48,7 @@ class Transaction(Protocol):
         ...
 
     def retire(self, head: str) -> None:
-        """Replace the head of a ledger that moves to another store."""
+        """Replace the head of a ledger that moves."""
         ...
 
 
@@ -86,11 +85,8 @@ class Store(Protocol):
         """Return whether a ledger is there."""
         ...
 
-    def create(self, content: Content, last: Callable[[], None] = lambda: None) -> None:
-        """Write a new ledger, completely or not at all; an existing one is not changed.
-
-        Before the ledger can be seen, ``last`` is called; if it fails, nothing is written.
-        """
+    def create(self, content: Content) -> None:
+        """Write a new ledger, completely or not at all; an existing one is not changed."""
         ...
 
     def transaction(self, writing: bool) -> AbstractContextManager[Transaction]:

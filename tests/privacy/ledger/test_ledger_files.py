@@ -225,20 +225,6 @@ def test_a_ledger_moves_once(ledger, tmp_path):
     assert not there.exists()
 
 
-def test_a_move_that_stopped_halfway_goes_on(ledger, tmp_path, monkeypatch):
-    """It stops after the old ledger was closed, and before the new one was there."""
-    old, there = ledger._book.store, File(tmp_path / "there.sqlite")
-    ledger.add(0.1, note="one")
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(_sqlite, "_publish", interrupted)
-        Book.move(old, there, ledger._book.chain)
-    for refused in (lambda: ledger.add(0.1, note="two"), lambda: Book.move(old, File(tmp_path / "b"), ledger._book.chain)):
-        with pytest.raises(LedgerError, match=r"was moved to .*there.sqlite'?; use it there"):
-            refused()
-    Book.move(old, there, ledger._book.chain)
-    assert notes(PrivacyLedger(there.path)) == ["one"]
-
-
 def test_a_charge_of_another_thread_after_reading_is_no_older_copy(anywhere, monkeypatch):
     other, store = PrivacyLedger(anywhere.address), anywhere._book.store
     transaction = store.transaction
@@ -253,7 +239,3 @@ def test_a_charge_of_another_thread_after_reading_is_no_older_copy(anywhere, mon
         patch.setattr(store, "transaction", late)
         assert notes(anywhere) == []
     assert notes(anywhere) == ["of another thread"]
-
-
-def interrupted(*arguments):
-    raise KeyboardInterrupt

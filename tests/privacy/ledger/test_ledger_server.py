@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from marks import slow
 from servers import PASSWORD
 from sklearn.base import clone
 
@@ -561,52 +562,113 @@ def test_a_move_keeps_the_chain_and_closes_the_old_place(study, tmp_path, capsys
         moved.add(0.1, note="three")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", ("before", "after"))
-def test_an_interrupted_move_leaves_one_ledger_or_none(moment, study, tmp_path):
-    file = File(tmp_path / "study.sqlite")
-    ledger = PrivacyLedger(file.path, **CEILING)
+@contextlib.contextmanager
+def interrupted(target, moment):
+    """Stop a move to a store: before the copy, after it, or after the old place was closed."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        if moment == "closed":
+            patch.setattr(target, "transaction", stopping(target.transaction, lambda _, writing: writing))
+        else:
+            patch.setattr(target, "create", stopping(target.create, lambda *_: True, first=moment == "before"))
+        yield
+
+
+def stopping(method, when, first=True):
+    def stops(*arguments, **keywords):
+        if not when(0, *arguments, **keywords):
+            return method(*arguments, **keywords)
+        if not first:
+            method(*arguments, **keywords)
+        raise KeyboardInterrupt
+
+    return stops
+
+
+@pytest.fixture(params=("file", *slow("file to server", "server to file")))
+def move(request, tmp_path):
+    """Where a ledger is, and where it shall move to."""
+    files = [File(tmp_path / f"{name}.sqlite") for name in ("old", "new")]
+    if request.param == "file":
+        return files
+    stores = [files[0], Study(request.getfixturevalue("study"))]
+    return stores if request.param == "file to server" else stores[::-1]
+
+
+@pytest.mark.parametrize("moment", ("before", "copied", "closed"))
+def test_an_interrupted_move_leaves_one_ledger_or_none(moment, move):
+    old, new = move
+    ledger = PrivacyLedger(old.address, **CEILING)
     ledger.add(0.1, note="one")
-    target = Study(study)
-    create = target.create
-
-    def interrupted(content, last):
-        def stop():
-            if moment == "after":
-                last()
-            raise KeyboardInterrupt
-
-        create(content, stop)
-
-    target.create = interrupted
-    with pytest.raises(KeyboardInterrupt):
-        Book.move(file, target, Chain(None))
-    assert not Study(study).exists()
-    if moment == "after":
-        with pytest.raises(LedgerError, match="was moved to"):
-            ledger.add(0.1, note="two")
-        with pytest.raises(LedgerError, match="was moved to"):
-            Book.move(file, File(tmp_path / "elsewhere.sqlite"), Chain(None))
+    with interrupted(new, moment):
+        Book.move(old, new, Chain(None))
+    if moment != "before":
+        with pytest.raises(LedgerError, match=r"did not move here completely, from .*repeat the move. Nothing was charged"):
+            PrivacyLedger(new.address, **CEILING)
+    if moment == "closed":
+        for refused in (lambda: ledger.add(0.1, note="two"), lambda: Book.move(old, File("elsewhere"), Chain(None))):
+            with pytest.raises(LedgerError, match=rf"was moved to {re.escape(new.address)}; use it there. Nothing was charged"):
+                refused()
     else:
-        ledger.add(0.1, note="two")
-    Book.move(file, Study(study), Chain(None))
-    assert notes(PrivacyLedger(study)) == ["one", "two"][: 1 + (moment == "before")]
+        assert notes(ledger) == ["one"]
+    Book.move(old, new, Chain(None))
+    PrivacyLedger(new.address).add(0.1, note="two")
+    with pytest.raises(LedgerError, match="was moved to"):
+        ledger.add(0.1, note="three")
+    with pytest.raises(LedgerError, match="There is a ledger"):
+        Book.move(old, new, Chain(None))
+    assert notes(PrivacyLedger(new.address)) == ["one", "two"]
 
 
-@pytest.mark.slow
-def test_a_charge_during_a_move_stops_the_move(study, tmp_path):
-    ledger = PrivacyLedger(tmp_path / "study.sqlite", **CEILING)
-    target = Study(study)
-    create = target.create
+@pytest.mark.parametrize("moment", ("copied", "closed"))
+def test_an_interrupted_move_that_is_repeated_elsewhere_makes_no_second_ledger(moment, move, tmp_path, monkeypatch):
+    """On another machine the same address can lead to another place."""
+    old, new = move
+    PrivacyLedger(old.address, **CEILING).add(0.1, note="one")
+    with interrupted(new, moment):
+        Book.move(old, new, Chain(None))
+    elsewhere = File(tmp_path / "other machine" / "new.sqlite")
+    elsewhere.path.parent.mkdir()
+    elsewhere.address = new.address
+    if moment == "closed":
+        with pytest.raises(LedgerError, match="was moved to"):
+            Book.move(old, elsewhere, Chain(None))
+        assert not elsewhere.exists()
+    else:
+        Book.move(old, elsewhere, Chain(None))
+        assert notes(PrivacyLedger(elsewhere.path)) == ["one"]
+        with pytest.raises(LedgerError, match="was moved to"):
+            Book.move(old, new, Chain(None))
+        with pytest.raises(LedgerError, match="did not move here completely"):
+            PrivacyLedger(new.address)
 
-    def late(content, last):
-        ledger.add(0.1, note="late")
-        create(content, last)
 
-    target.create = late
-    with pytest.raises(LedgerError, match="was charged while it was moved"):
-        Book.move(File(ledger.path), target, Chain(None))
-    assert not Study(study).exists() and notes(ledger) == ["late"]
+def test_a_charge_during_a_move_waits(move, monkeypatch):
+    old, new = move
+    ledger, create = PrivacyLedger(old.address, **CEILING), new.create
+
+    def late(copy):
+        with monkeypatch.context() as patch, pytest.raises(LedgerError, match=r"(locked|not end in time).*Nothing was charged"):
+            patch.setattr(_store, "PATIENCE", 0.2)
+            ledger.add(0.1, note="late")
+        create(copy)
+
+    monkeypatch.setattr(new, "create", late)
+    Book.move(old, new, Chain(None))
+    assert notes(PrivacyLedger(new.address)) == []
+
+
+def test_a_charge_after_an_interrupted_move_is_not_lost(move, tmp_path):
+    old, new = move
+    ledger = PrivacyLedger(old.address, **CEILING)
+    with interrupted(new, "copied"):
+        Book.move(old, new, Chain(None))
+    ledger.add(0.1, note="one")
+    with pytest.raises(LedgerError, match="did not move: at .* is what an earlier move left"):
+        Book.move(old, new, Chain(None))
+    with pytest.raises(LedgerError, match="did not move here completely"):
+        PrivacyLedger(new.address)
+    Book.move(old, File(tmp_path / "third.sqlite"), Chain(None))
+    assert notes(PrivacyLedger(tmp_path / "third.sqlite")) == ["one"]
 
 
 @pytest.mark.slow
