@@ -76,8 +76,8 @@ class Server:
             self.port = free.getsockname()[1]
 
     @contextlib.contextmanager
-    def copied(self):
-        """A copy of the whole server, as a replica becomes when it is promoted."""
+    def copied(self, standby=False):
+        """A copy of the whole server: a replica, or what one becomes when it is promoted."""
         twin = copy.copy(self)
         twin._settle()
         self.stop()
@@ -85,6 +85,8 @@ class Server:
         self.start()
         with open(twin.folder / "data" / "postgresql.conf", "a") as file:
             file.write(f"port = {twin.port}\n")
+        if standby:
+            (twin.folder / "data" / "standby.signal").touch()
         twin.start()
         try:
             yield twin
@@ -101,6 +103,9 @@ class Server:
 
     def stop(self, mode="fast"):
         self._run("pg_ctl", "-w", "-m", mode, "stop")
+
+    def promote(self):
+        self._run("pg_ctl", "-w", "promote")
 
     def kill(self):
         """End the whole server at once, as a loss of power does, and wait until none of its processes is left."""

@@ -15,8 +15,8 @@ from skdp.privacy.ledger._sqlite import File, temporary_file
 from skdp.privacy.ledger._store import Content, Store, damaged
 
 FORMAT = "skdp-ledger-1"  # version of the format of facts and entries; those of another version are refused
-# In place of the head: one of these, the new address, the name of the move, and a hash. The first stands at the new place until the
-# second stands at the old one.
+# In place of the head: one of these, the new address, the name of the move, and a hash. The first stands at the new place until
+# the second stands at the old one.
 MOVING, MOVED = "moving to ", "moved to "
 
 _seen: dict[str, tuple[int, str]] = {}  # by identity of the ledger: number of entries and last hash that this process has seen
@@ -86,9 +86,9 @@ class Book:
     def move(cls, source: Store, target: Store, chain: Chain) -> None:
         """Write a ledger with its chain to another store, after which the first one refuses charges.
 
-        The copy names this move, and refuses charges until the source, while nobody can charge it, names the same move. If this is
-        interrupted, the ledger is at one place, or at none until the same move is repeated; never at two, even if the address of
-        the target leads elsewhere by then.
+        The copy names this move, and refuses charges until the source, while nobody can charge it, names the same move. If this
+        is interrupted, the ledger is at one place, or at none until the same move is repeated; never at two, even if the address
+        of the target leads elsewhere by then.
 
         Parameters
         ----------
@@ -204,8 +204,8 @@ class Book:
             raise damaged(self.store.address)
         if words.startswith(MOVING):
             raise LedgerError(
-                f"The ledger {self.store.address!r} did not move here completely, {words.partition(chr(10))[2]}; repeat the move. "
-                "Nothing was charged."
+                f"The ledger {self.store.address!r} did not move here completely, {words.partition(chr(10))[2]}; repeat the "
+                "move. Nothing was charged."
             )
         if not self._leaving:
             raise _gone(self.store, head)

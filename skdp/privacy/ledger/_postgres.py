@@ -39,11 +39,15 @@ OPTIONS = {
 
 AGAIN = 0.1  # seconds between two questions to a server that does not answer; a choice
 
-READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = {patience}"
+# Nothing outlives a transaction, so that a pool may lend the connection to others. No name leads to an object of somebody else.
+READING = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog, pg_temp; "
+    "SET LOCAL statement_timeout = {patience}"
+)
 # Each statement after `hold` must see what the last writer committed: READ COMMITTED. A user may have turned synchronous commits
 # off. A writer that vanished is given up by the server before those that wait for it give up.
 WRITING = (
-    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on; "
+    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL synchronous_commit = on; "
     "SET LOCAL statement_timeout = {patience}; SET LOCAL idle_in_transaction_session_timeout = {idle}"
 )
 CREATING = 5_390_714_052_663  # any number: two processes that create the schema wait for each other
@@ -168,7 +172,7 @@ class Study:
 
     @contextlib.contextmanager
     def _connected(self, begin: str) -> Iterator["_Connection"]:
-        raw = _psycopg().connect(**{**OPTIONS, **self._options, **self._secrets()}, autocommit=True)
+        raw = _psycopg().connect(**{**OPTIONS, **self._options, **self._secrets()}, autocommit=True, prepare_threshold=None)
         try:
             patience = round(1000 * _store.PATIENCE)
             raw.execute(begin.format(patience=patience, idle=patience // 2))

@@ -5,6 +5,8 @@
 -- The role that runs it owns the schema. Only the owner creates studies. It needs CREATE on the database, and CREATEROLE unless
 -- the two roles exist. Give people the roles: GRANT skdp_charge TO alice; GRANT skdp_read TO bob;
 
+SET LOCAL search_path = pg_catalog, pg_temp;  -- no name below leads to an object of somebody else
+
 DO $$
 BEGIN
   IF getdatabaseencoding() <> 'UTF8' THEN

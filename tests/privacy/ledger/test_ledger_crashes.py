@@ -1,7 +1,6 @@
 """The ledger against kill -9, and against other processes."""
 
 import multiprocessing
-import os
 import random
 import signal
 import subprocess
@@ -10,9 +9,9 @@ import time
 
 import numpy as np
 import pytest
+from releases import witness_releases
 
 from skdp import BudgetExceededError, DPLogisticRegression, LedgerError, PrivacyLedger, WeakPrivacyWarning
-from skdp.privacy.oracle import Oracle
 from skdp.solvers import GradientDescent
 
 DELTA = 1e-6
@@ -24,16 +23,7 @@ context.set_forkserver_preload(["skdp", "pytest"])
 
 
 def fit_forever(address, releases, ready):
-    """Writes one byte to a file for every fit that makes its first release."""
-    out = os.open(releases, os.O_WRONLY | os.O_APPEND)
-    ask = Oracle.ask
-
-    def witnessed(self, query):
-        if not self.transcript:
-            os.write(out, b"x")
-        return ask(self, query)
-
-    Oracle.ask = witnessed
+    witness_releases(releases)
     with PrivacyLedger(address):
         ready.release()
         while True:

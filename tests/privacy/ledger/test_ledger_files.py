@@ -17,7 +17,6 @@ from stores import rewrite
 
 from skdp import DPLogisticRegression, LedgerError, PrivacyLedger
 from skdp.privacy.accounting.privacy_loss import Composition
-from skdp.privacy.ledger import _sqlite
 from skdp.privacy.ledger._book import Book
 from skdp.privacy.ledger._sqlite import File
 from skdp.privacy.ledger.entries import Spending

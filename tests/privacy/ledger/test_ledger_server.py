@@ -8,6 +8,7 @@ import multiprocessing
 import pickle
 import random
 import re
+import signal
 import socket
 import threading
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from marks import slow
+from releases import witness_releases
 from servers import PASSWORD
 from sklearn.base import clone
 
@@ -220,6 +222,26 @@ def test_default_privileges_of_the_owner_give_nobody_more(team):
 
 
 @pytest.mark.slow
+def test_who_may_create_functions_does_not_act_as_the_owner(team):
+    """Until PostgreSQL 15 everybody may create functions in public, also some that fit a call better than the real ones."""
+    team.execute("CREATE DATABASE shared")
+    team.execute("GRANT CREATE ON SCHEMA public TO eve", database="shared")
+    team.execute("ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT ALL ON TABLES TO bob", database="shared")
+    acts = "LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.acts VALUES (current_user); RETURN"
+    eve = [
+        "CREATE TABLE public.acts (who text)",
+        "GRANT INSERT ON public.acts TO PUBLIC",
+        f"CREATE FUNCTION public.format(text, text) RETURNS text {acts} pg_catalog.format($1, $2); END $$",
+        f"CREATE FUNCTION public.quote_ident(name) RETURNS text {acts} pg_catalog.quote_ident($1::text); END $$",
+        *(f"CREATE TABLE public.{name} (study text, number integer)" for name in ("studies", "entries")),
+    ]
+    team.execute(*eve, "SELECT public.format('%s', '')", database="shared", user="eve")
+    ledger = PrivacyLedger(team.url("shared", password=PASSWORD), study="first", **CEILING)
+    ledger.add(0.1, note="one")
+    assert team.execute("SELECT who FROM public.acts", database="shared") == [("eve",)] and len(ledger.entries) == 1
+
+
+@pytest.mark.slow
 def test_a_database_of_another_encoding_is_refused_when_it_is_new(team):
     """Debian without a locale makes SQL_ASCII, where no charge could be made."""
     team.execute("CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0")
@@ -317,6 +339,30 @@ def test_forms_of_addresses(start, options):
 # --- lost connections
 
 
+# What a charge sends to the server, in order.
+STEPS = {
+    "begin": b"READ COMMITTED",
+    "lock": b"skdp_ledger.hold",
+    "facts": b"SELECT facts",
+    "entries": b"SELECT number",
+    "time": b"session_user",
+    "charge": b"skdp_ledger.append",
+    "commit": b"COMMIT\0",
+    "end": b"X\0\0\0\4",
+}
+# Before the server has a message, with it, and after its answer, which the client does not get; or some time after it has it.
+MOMENTS = [(step, when, 0.0) for step in STEPS for when in ("before", "with", "after")][:-1]  # the end has no answer
+MOMENTS += [("commit", "with", 0.0025 * number) for number in range(1, 28)]
+SLOW_COMMIT = "&options=-c%20commit_delay%3D50000%20-c%20commit_siblings%3D0"  # 0.05 s before what is committed is on the disk
+
+
+def n_charged_at(step, when):
+    """How many charges a moment leaves; None if that depends on the server."""
+    if step == "commit":
+        return {"before": 0, "with": None, "after": 1}[when]
+    return int(step == "end")
+
+
 class Link:
     """Hands bytes on between a client and a server, and loses the connection in a charge, at a moment."""
 
@@ -338,9 +384,8 @@ class Link:
         charging = False
         with contextlib.suppress(OSError):
             while data := self.client.recv(65536):
-                charging = charging or b"skdp_ledger.append" in data
-                word = b"skdp_ledger.append" if self.proxy.moment == "in the charge" else b"COMMIT\0"
-                if charging and self.proxy.moment and word in data:
+                charging = charging or STEPS["begin"] in data
+                if charging and self.proxy.moment and STEPS[self.proxy.moment[0]] in data:
                     self.lose(data)
                     break
                 self.server.sendall(data)
@@ -350,22 +395,23 @@ class Link:
             end.close()
 
     def lose(self, data):
-        moment, self.proxy.moment = self.proxy.moment, None
+        (_, when, seconds), self.proxy.moment = self.proxy.moment, None
         self.mute = True
-        if "for good" in moment:
-            self.proxy.socket.shutdown(socket.SHUT_RDWR)
-        if "after the commit" in moment:
+        if when != "before":
             self.server.sendall(data)
+        if when == "after":
             assert self.answered.wait(60)
-        if moment == "with the commit":
-            self.server.sendall(data)
+        time.sleep(seconds)
+        self.proxy.act()
+        self.proxy.lost.set()
 
 
 class Proxy:
-    """Stands before a server."""
+    """Stands before a server; when it loses a connection, something else may happen, too."""
 
-    def __init__(self, port, moment):
-        self.moment, self.socket = moment, socket.create_server(("127.0.0.1", 0))
+    def __init__(self, port, moment=None, act=lambda: None):
+        self.moment, self.act, self.socket = moment, act, socket.create_server(("127.0.0.1", 0))
+        self.lost = threading.Event()
         self.address, self._server = f"postgresql://postgres@127.0.0.1:{self.socket.getsockname()[1]}/postgres", port
         threading.Thread(target=self.accept, daemon=True).start()
 
@@ -375,43 +421,148 @@ class Proxy:
                 client = self.socket.accept()[0]
                 Link(client, socket.create_connection(("127.0.0.1", self._server)), self)
 
-
-MOMENTS = {
-    "in the charge": 0,
-    "before the commit": 0,
-    "with the commit": None,
-    "after the commit": 1,
-    "after the commit, for good": 1,
-}
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("moment, n_charged", MOMENTS.items())
-def test_a_lost_connection_ends_in_charged_or_not_charged(moment, n_charged, study, server, monkeypatch):
-    """A fit goes on if it was charged, and releases nothing if it was not, or if the server does not answer any more."""
-    name = study.partition("=")[2]
-    PrivacyLedger(study, **CEILING)
-    proxy = Proxy(server.port, None)
-    ledger, model = PrivacyLedger(proxy.address, study=name), clone(GD)
-    proxy.moment = moment
-    if "for good" in moment:
-        monkeypatch.setattr(_store, "PATIENCE", 1.0)
-    problem = ""
+def fit_once(ledger):
+    """Fit inside a ledger; return the problem, or an empty text for a model."""
+    model, problem = clone(GD), ""
     with ledger:
         try:
             model.fit(X, y)
         except LedgerError as error:
             problem = str(error)
-    proxy.socket.close()
-    entries = PrivacyLedger(study).entries
-    assert proxy.moment is None and (n_charged is None or len(entries) == n_charged)
     assert hasattr(model, "coef_") == (not problem)
-    if "for good" in moment:
+    return problem
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("server_goes", (False, True))
+@pytest.mark.parametrize("step, when", (("charge", "before"), ("commit", "before"), ("commit", "with"), ("commit", "after")))
+def test_a_lost_connection_ends_in_charged_or_not_charged(step, when, server_goes, study, server, monkeypatch):
+    """A fit goes on if it was charged, and releases nothing if it was not, or if the server does not answer any more."""
+    PrivacyLedger(study, **CEILING)
+    proxy = Proxy(server.port)
+    ledger = PrivacyLedger(proxy.address, study=study.partition("=")[2])
+    proxy.moment = step, when, 0.0
+    if server_goes:
+        proxy.act = proxy.close
+        monkeypatch.setattr(_store, "PATIENCE", 1.0)
+    problem = fit_once(ledger)
+    assert proxy.lost.wait(60)
+    proxy.close()
+    entries, expected = PrivacyLedger(study).entries, n_charged_at(step, when)
+    assert expected in (None, len(entries))
+    if server_goes and step == "commit":
         assert "Whether the charge was made is not known: regard it as made. Nothing was released." in problem
     elif len(entries) == 1:
         assert not problem
     else:
         assert problem.endswith("Nothing was charged.")
+
+
+def entries_at_rest(address):
+    """Entries after all transactions that were begun have ended on the server."""
+    ledger = PrivacyLedger(address)
+    with ledger._book.store.transaction(writing=True):
+        return ledger.entries
+
+
+def restarted(server):
+    server.stop()
+    server.start()
+
+
+def killed(server):
+    server.kill()
+    server.start()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("ends", (restarted, killed))
+def test_a_server_that_ends_at_any_step_of_a_charge(ends, study, server):
+    """A fit goes on if it was charged, and was not charged if it ends with an error; earlier charges stay."""
+    PrivacyLedger(study, **{**CEILING, "epsilon": 30})
+    before, counts = (), {}
+    for moment in MOMENTS:
+        proxy = Proxy(server.port, moment, lambda: ends(server))
+        problem = fit_once(PrivacyLedger(proxy.address + SLOW_COMMIT.replace("&", "?"), study=study.partition("=")[2]))
+        assert proxy.lost.wait(60), moment
+        proxy.close()
+        entries, expected = entries_at_rest(study), n_charged_at(*moment[:2])
+        charged = len(entries) - len(before)
+        assert entries[: len(before)] == before and charged == (not problem), moment
+        assert expected in (None, charged) and problem.endswith("Nothing was charged." if problem else ""), moment
+        before = entries
+        counts[expected, charged] = counts.get((expected, charged), 0) + 1
+    print(f"{len(MOMENTS)} ends of the server (expected, charged): {counts}")
+
+
+def release(address, releases):
+    """Fit once; write a byte before the first release."""
+    witness_releases(releases)
+    fit_once(PrivacyLedger(address))
+
+
+@pytest.mark.exhaustive
+def test_a_client_that_is_killed_at_any_step_of_a_charge(study, server, tmp_path):
+    """What it released was charged; earlier charges stay, and nobody is kept waiting."""
+    PrivacyLedger(study, **{**CEILING, "epsilon": 30})
+    before, counts = (), {}
+    for number, moment in enumerate(MOMENTS):
+        releases = tmp_path / f"releases{number}"
+        releases.touch()
+        proxy = Proxy(server.port, moment)
+        address = f"{proxy.address}?study={study.partition('=')[2]}{SLOW_COMMIT}"
+        process = context.Process(target=release, args=(address, str(releases)))
+        proxy.act = process.kill
+        process.start()
+        process.join(120)
+        proxy.close()
+        entries, expected = entries_at_rest(study), n_charged_at(*moment[:2])
+        charged, released = len(entries) - len(before), releases.stat().st_size
+        assert process.exitcode == -signal.SIGKILL and entries[: len(before)] == before, moment
+        assert expected in (None, charged) and released <= charged, moment
+        before = entries
+        counts[expected, charged, released] = counts.get((expected, charged, released), 0) + 1
+    assert not fit_once(PrivacyLedger(study))
+    print(f"{len(MOMENTS)} kills of the client (expected, charged, released): {counts}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ("", "DEFERRABLE INITIALLY DEFERRED"))
+def test_a_full_disk_of_the_server(when, study, server):
+    """The server refuses to write an entry, or to commit it."""
+    ledger = PrivacyLedger(study, **CEILING)
+    fill = "CREATE FUNCTION pg_temp.fill() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE disk_full USING MESSAGE = "
+    fill += "'could not extend file: No space left on device'; END $$"
+    trigger = f"CREATE CONSTRAINT TRIGGER disk AFTER INSERT ON skdp_ledger.entries {when} FOR EACH ROW EXECUTE FUNCTION"
+    with server.connect() as connection:  # the trigger ends with it
+        connection.execute(fill)
+        connection.execute(f"{trigger} pg_temp.fill()")
+        assert "No space left on device. Nothing was charged." in fit_once(ledger)
+    assert not fit_once(ledger) and len(ledger.entries) == 1
+
+
+@pytest.mark.exhaustive
+def test_a_fail_over_to_a_replica(study, server):
+    """A replica is read-only until it is promoted; a process refuses one that lacks charges, which others cannot notice."""
+    ledger = PrivacyLedger(study, **CEILING)
+    assert not fit_once(ledger)
+    with server.copied(standby=True) as replica:
+        both = PrivacyLedger(study.replace("/postgres?", f",127.0.0.1:{replica.port}/postgres?"))
+        server.stop()
+        try:
+            assert both.entries == PrivacyLedger(study.replace(str(server.port), str(replica.port))).entries
+            assert "read-only replica, or is set to read only; expected the primary server. Nothing was charged" in fit_once(both)
+            replica.promote()
+            assert not fit_once(both) and len(both.entries) == 2
+        finally:
+            server.start()
+        assert "lacks charges that this process has seen" in fit_once(ledger)
 
 
 @pytest.mark.slow
@@ -464,6 +615,34 @@ def test_a_charge_is_committed_synchronously_whatever_a_role_has_set(study):
     with store.transaction(writing=True) as transaction:
         assert transaction._connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
         assert transaction._connection.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
+
+
+ODD = ("a'b\"c", "%s", "100%", "a&study=b", "?study=b", "#", "x\ny", "..", " ", "ü", "<script>", "\\", "$$", "a" * 500)
+
+
+@pytest.mark.slow
+def test_studies_with_odd_names_are_studies_of_their_own(server):
+    """The address leads to the same study, also after a pickle; each has a charge of its own."""
+    ledgers = [PrivacyLedger(server.url(), study=name, **CEILING) for name in ODD]
+    for name, ledger in zip(ODD, ledgers, strict=True):
+        pickle.loads(pickle.dumps(ledger)).add(0.1, note=name)
+        assert PrivacyLedger(ledger.address).identity == ledger.identity and "<script" not in ledger.to_html()
+    assert [notes(ledger) for ledger in ledgers] == [[name] for name in ODD]
+    for name in ("a\0b", "\ud800", "a" * 10_000_000):
+        with pytest.raises((ValueError, LedgerError)):
+            PrivacyLedger(server.url(), study=name, **CEILING)
+
+
+@pytest.mark.slow
+def test_nothing_of_a_transaction_outlives_it(study):
+    """A pool of connections, such as pgbouncer's, lends a connection to others after each transaction."""
+    kept = "SELECT (SELECT count(*) FROM pg_prepared_statements), (SELECT count(*) FROM pg_settings WHERE source = 'session')"
+    store = PrivacyLedger(study, **CEILING)._book.store
+    with store.transaction(writing=True) as transaction:
+        for _ in range(10):
+            transaction.rows()
+        transaction._connection.execute("COMMIT")
+        assert transaction._connection.execute(kept).fetchone() == (0, 0)
 
 
 @pytest.mark.slow
@@ -663,7 +842,7 @@ def test_a_charge_after_an_interrupted_move_is_not_lost(move, tmp_path):
     with interrupted(new, "copied"):
         Book.move(old, new, Chain(None))
     ledger.add(0.1, note="one")
-    with pytest.raises(LedgerError, match="did not move: at .* is what an earlier move left"):
+    with pytest.raises(LedgerError, match=r"did not move: at .* is what an earlier move left"):
         Book.move(old, new, Chain(None))
     with pytest.raises(LedgerError, match="did not move here completely"):
         PrivacyLedger(new.address)
