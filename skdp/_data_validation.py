@@ -486,7 +486,7 @@ def read_weights(name: str, weights: Any, largest: float, n_samples: int) -> np.
             )
         raise ValueError(f"{name} has entries that are not real numbers; expected one number per record.")
     if values.shape != (n_samples,):
-        raise ValueError(f"{name} has another shape than y; expected a vector, one number for each of the {n_samples} records.")
+        raise ValueError(f"{name} has another shape; expected a vector, one number for each of the {n_samples} records.")
     if not np.isfinite(values).all():
         raise ValueError(f"{name} contains NaN or infinity; expected finite numbers.")
     if (values < 0).any():

@@ -21,11 +21,10 @@ from skdp._persons import planned_persons, taken_persons, without_number
 from skdp._scikit_learn.copies import BoundToLedgers
 from skdp._table_types import as_frame, as_table, is_lazy
 from skdp._validation import check_number, shown
-from skdp.estimators._planned_fit import told_when_interrupted
 from skdp.estimators._report import LEARNED, beside_released, stated_parameters
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.budget import Budget
-from skdp.privacy.errors import LowSignalWarning, PrivacyAccountingError, heard, silently, warn
+from skdp.privacy.errors import LowSignalWarning, PrivacyAccountingError, heard, silently, told_when_interrupted, warn
 from skdp.privacy.ledger.charging import gaussian_mu_of, pay, prepaid, scheduled
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.release_plan import Cost

@@ -1,7 +1,6 @@
 """Plan a fit: the plan, its report, and everything else that it needs except the records."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -14,8 +13,7 @@ from skdp._validation import check_feature_bounds, column_labels, warn_of_two_nu
 from skdp.estimators._plan import Plan
 from skdp.estimators._report import report
 from skdp.estimators._signal import warn_of_low_signal
-from skdp.privacy.data.partition import STANDS
-from skdp.privacy.errors import SourceError, warn
+from skdp.privacy.errors import warn
 from skdp.privacy.ledger.entries import Spending
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.report.statement import PrivacyReport
@@ -108,20 +106,6 @@ def warn_of_many_labels(labels: np.ndarray) -> None:
             "a name; or classes=[...], which takes no label from y.",
             UserWarning,
         )
-
-
-@contextmanager
-def told_when_interrupted() -> Iterator[None]:
-    """Explain the consequences when Ctrl-C, or the source of the table, ends a fit that has been charged."""
-    try:
-        yield
-    except KeyboardInterrupt as interrupt:
-        interrupt.args = ("The fit was interrupted: its budget stays spent, and the estimator is as it was before the fit.",)
-        raise
-    except SourceError as error:
-        if STANDS in str(error):
-            raise
-        raise SourceError(f"{error} {STANDS}") from None
 
 
 def _plan(task: Any, facts: Facts) -> Plan:

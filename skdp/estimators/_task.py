@@ -30,7 +30,7 @@ from skdp.estimators._foreign_classes import refuse_foreign_parts
 from skdp.estimators._kept_moments import KeptMoments
 from skdp.estimators._partitioned import PartitionedTable, planned_partitions, read_partitions
 from skdp.estimators._plan import Plan
-from skdp.estimators._planned_fit import PlannedFit, told_when_interrupted
+from skdp.estimators._planned_fit import PlannedFit
 from skdp.estimators._planned_shape import read_shape
 from skdp.estimators._prepared_rows import prepared
 from skdp.estimators._public_columns import check_public_columns
@@ -43,7 +43,7 @@ from skdp.preprocessing._parts import Shares, hardly_seen_in_words
 from skdp.preprocessing._pipeline import prepared_names
 from skdp.privacy.budget import Budget, default_delta
 from skdp.privacy.data.column_scaling import ColumnScaling
-from skdp.privacy.errors import TableWarning, warn
+from skdp.privacy.errors import TableWarning, told_when_interrupted, warn
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.oracle import Oracle
 from skdp.privacy.queries import Loss, TotalWeight

@@ -17,7 +17,7 @@ from skdp.data._cells import CellReader, loaded_cells, typed_columns
 from skdp.estimators._link import LEAST_SIGNAL
 from skdp.estimators._partitioned import USUAL
 from skdp.estimators._plan import Plan
-from skdp.estimators._planned_fit import PlannedFit, told_when_interrupted, warn_of_many_labels
+from skdp.estimators._planned_fit import PlannedFit, warn_of_many_labels
 from skdp.estimators._report import beside_learned, report, stated_parameters
 from skdp.estimators._signal import needed, noise_level, warn_of_low_signal
 from skdp.losses import RobustLoss
@@ -30,7 +30,14 @@ from skdp.preprocessing._range_search import HARDLY_ANY, search_share
 from skdp.preprocessing._schema import Schema
 from skdp.privacy.accounting.gaussian_dp import gaussian_epsilon, gaussian_mu
 from skdp.privacy.budget import Budget
-from skdp.privacy.errors import LowSignalWarning, NotPrivateWarning, PrivacyAccountingError, WeakPrivacyWarning, warn
+from skdp.privacy.errors import (
+    LowSignalWarning,
+    NotPrivateWarning,
+    PrivacyAccountingError,
+    WeakPrivacyWarning,
+    told_when_interrupted,
+    warn,
+)
 from skdp.privacy.ledger.charging import pay
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.queries import ColumnHistograms

@@ -22,6 +22,7 @@ NUMBERS = re.compile(
     r"(sparse\[)?(u?int\d|float|halffloat|double|decimal|bool|date|time|duration|period)",  # timestamp, timedelta, datetime, too
     re.IGNORECASE,
 )
+INTEGERS = re.compile(r"(sparse\[)?(u?int\d|bool)", re.IGNORECASE)  # those of them whose cells are integers
 TRUTHS = re.compile(r"(sparse\[)?bool", re.IGNORECASE)  # those of them whose cells are true or false
 CATEGORIES = re.compile("category|categorical|enum|dictionary", re.IGNORECASE)  # types of which the user says that they are some
 DATES = re.compile("date|timestamp|period", re.IGNORECASE)  # those whose cells are moments
@@ -39,6 +40,11 @@ WIDE = ("Int128", "UInt128")  # types of polars that NumPy has not
 def is_number(dtype: Any) -> bool:
     """Return whether the cells of a column are numbers, by its type alone."""
     return NUMBERS.match(str(dtype)) is not None
+
+
+def is_integer(dtype: Any) -> bool:
+    """Return whether the cells of a column are integers or missing, by its type alone."""
+    return INTEGERS.match(str(dtype)) is not None
 
 
 def is_truth(dtype: Any) -> bool:

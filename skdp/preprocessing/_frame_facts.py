@@ -48,8 +48,8 @@ PERSON = re.compile(
     r"(?i:^(patient|customer|client|user|subject|person|participant|respondent)([_ ]?(id|no|nr|num|number|code|key))?$)"
 )
 OF_ONE = (
-    " If a person has several rows, the guarantee is for one of them. privacy_unit='person' with fit(X, y, persons=ids) protects "
-    "her with all of them; on the command line, --persons does."
+    " If a person has several rows, the guarantee is for one of them. persons=ids protects her with all of them, in a fit with "
+    "privacy_unit='person'; on the command line, --persons does."
 )
 SHORT = ("category", "number", "either", "ignore", "learn")  # what may stand for a column's facts
 # By whether a column is text; None if each cell is a number or text.
@@ -304,8 +304,8 @@ def warn_of_left_out(described: Any, X: Any) -> None:
     if left := [name for name in names if name not in known]:
         named, more = first_of(left)
         warn(
-            f'schema has the key "columns", so that it describes all columns, and leaves out {named}{more} of X: the '
-            'model does not use them. Use an entry for each, which "ignore" may be; or the dict of columns alone as schema, '
+            f'schema has the key "columns", so that it describes all columns, and leaves out {named}{more} of X: '
+            'they are not read. Use an entry for each, which "ignore" may be; or the dict of columns alone as schema, '
             "with which the others are learned.",
             TableWarning,
         )
@@ -338,7 +338,7 @@ def warn_of_ids(described: Any, X: Any, bounded: Any = None, unit: Any = "record
     if ids:
         named, more = first_of(ids)
         warn(
-            f"The columns {named}{more} have names of ids. What tells records apart helps no model, "
+            f"The columns {named}{more} have names of ids. What tells records apart helps no model and no statistic, "
             f'and lowers the signal of the others. Use "ignore" for them in the schema, {{{ids[0]!r}: "ignore"}}, or X '
             'without them; an entry such as "number" or "category" says that it is no id.' + (OF_ONE if unit == "record" else ""),
             TableWarning,

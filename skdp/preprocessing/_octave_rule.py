@@ -176,6 +176,8 @@ def _number_of_codes(shares: np.ndarray, sigma: float) -> int:
 def number_or_text(shares: np.ndarray, sigma: float, target: bool = False) -> Finding | tuple[Category, float]:
     """Return what a column is whose cells are numbers or text: the kind of the larger mass that counts.
 
+    A description, which counts numbers among text as such, takes it for text unless numbers that count are most of its cells.
+
     Parameters
     ----------
     shares : ndarray of shape (500,)
@@ -183,7 +185,7 @@ def number_or_text(shares: np.ndarray, sigma: float, target: bool = False) -> Fi
     sigma : float
         Standard deviation of their noise.
     target : bool, default=False
-        Whether nothing of the numbers is cut off, as of those to predict.
+        Whether nothing of the numbers is cut off, as for a description.
 
     Returns
     -------
@@ -192,7 +194,7 @@ def number_or_text(shares: np.ndarray, sigma: float, target: bool = False) -> Fi
     """
     octaves, buckets = np.split(shares, [NUMBER_BINS])
     numbers, texts = (float(part[part > max(Z * sigma, LEAST_MASS)].sum()) for part in (octaves[:-1], buckets))
-    if texts > numbers:
+    if texts > numbers or (target and 2 * numbers < 1 - missing_share(octaves, sigma)):
         return common_buckets(np.append(buckets, octaves[-1]), sigma)
     # One of 256 empty buckets is above Z in 3 of 100 columns, and would show as missing cells that there are not.
     texts = float(buckets[buckets > max(FAR_Z * sigma, LEAST_MASS)].sum())

@@ -99,8 +99,8 @@ class Budget:
         if delta is None and budget.private and budget.delta > LARGEST_DEFAULT:
             raise ValueError(
                 f"delta=None means 1 / n_samples**2 = {budget.delta:.3g} for {n_samples} {budget.unit}s, a weak promise. "
-                f"Write a delta, such as delta=1e-5, or use at least {FEWEST_BY_DEFAULT} {budget.unit}s: a fit of so few "
-                "is hardly of use at any budget."
+                f"Write a delta, such as delta=1e-5, or use at least {FEWEST_BY_DEFAULT} {budget.unit}s: so few "
+                "are hardly of use at any budget."
             )
         budget._warn_if_weak(n_samples)
         return budget
@@ -117,7 +117,7 @@ class Budget:
 
     def _warn_if_weak(self, n_samples: int) -> None:
         if not self.private:
-            warn("epsilon=inf adds no noise: the fitted model is not private.", NotPrivateWarning)
+            warn("epsilon=inf adds no noise: the result is not private.", NotPrivateWarning)
         elif self.epsilon > 10:
             warn(f"epsilon={self.epsilon!r} is a weak guarantee; 10 or less is usual.", WeakPrivacyWarning)
         if self.private and self.delta >= 1 / n_samples:

@@ -26,6 +26,7 @@ __all__ = [
     "shown",
     "silent",
     "silently",
+    "told_when_interrupted",
     "warn",
 ]
 
@@ -34,6 +35,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 # Shortens values in messages: one level of nesting and 200 characters, a choice that keeps a message on a few lines.
 BRIEF = reprlib.Repr()
 BRIEF.maxlevel, BRIEF.maxstring, BRIEF.maxother = 1, 200, 200
+
+STANDS = "The charge stands, and nothing else has changed."
 
 
 class PrivacyAccountingError(RuntimeError):
@@ -71,7 +74,7 @@ class BudgetExceededError(PrivacyAccountingError):
 
 
 class SourceError(PrivacyAccountingError):
-    """Raised if a table in partitions changes during a fit, or if a partition cannot be read or worked on; quotes no data."""
+    """Raised if a table in partitions changes while it is used, or a partition cannot be read or worked on; quotes no data."""
 
 
 class LowSignalWarning(UserWarning):
@@ -164,6 +167,20 @@ def heard() -> Iterator[list[warnings.WarningMessage]]:
         warnings.simplefilter("always")
         warnings.filters.insert(0, Silence.FILTER)  # type: ignore[attr-defined]
         yield found
+
+
+@contextmanager
+def told_when_interrupted() -> Iterator[None]:
+    """Explain the consequences when Ctrl-C, or the source of the table, ends what has been charged."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        interrupt.args = (f"This was interrupted. {STANDS}",)
+        raise
+    except SourceError as error:
+        if STANDS in str(error):
+            raise
+        raise SourceError(f"{error} {STANDS}") from None
 
 
 def silently(method: Method) -> Method:

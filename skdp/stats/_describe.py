@@ -10,16 +10,16 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp._table_types import TypedColumns, as_table, is_lazy
-from skdp._validation import check_level, explain_keywords, shown
+from skdp._validation import check_level, explain_keywords, first_of, shown
 from skdp.preprocessing._column_kinds import Column
 from skdp.preprocessing._frame_facts import FrameFacts, leaves_to_learn, warn_of_ids, warn_of_left_out
-from skdp.preprocessing._learning import HARDLY, USUAL_SHARE, Learned, LearningPlan, learn
+from skdp.preprocessing._learning import HARDLY, MOST_OTHER, USUAL_SHARE, Learned, LearningPlan, learn
 from skdp.preprocessing._octave_rule import LEAST_BUCKET
 from skdp.preprocessing._schema import Schema
 from skdp.privacy.accounting.gaussian_dp import gaussian_mu
 from skdp.privacy.accounting.noise_calibration import calibrate, noise_multiplier
 from skdp.privacy.budget import Budget
-from skdp.privacy.errors import silently
+from skdp.privacy.errors import LowSignalWarning, silently, warn
 from skdp.privacy.queries import EvenMoments, HaarCounts, LimitedMoments, Query
 from skdp.privacy.queries.column_histograms import BUCKETS
 from skdp.privacy.queries.haar_counts import CANDIDATES, CATEGORY_WEIGHT, LEAVES
@@ -45,6 +45,14 @@ MOST_NOISE = 0.1
 # Standard deviations of its noise above which a bucket of a learned category is shown; fewer would show empty ones.
 SHOWN = 4.0
 MISSING = "missing"  # label of learned categories, which the share of missing cells stands for
+NUMBERS, REST = "(numbers)", "(other)"  # what else a column holds that is read cell by cell
+ADVICE = {  # for columns of which most cells are that
+    REST: (
+        "text in no bucket that is common, such as dates, names or ids. Use the types of dates (pandas.to_datetime), which a CSV "
+        'does not have; categories from public knowledge; or "ignore" in the schema, which lowers the noise for the others.'
+    ),
+    NUMBERS: "numbers that noise hides. Use bounds from public knowledge, or a type of numbers, such as from x.astype(float).",
+}
 
 STATED = (
     "schema has what is known, such as schema={'age': {'kind': 'number', 'bounds': [0, 100]}, 'ward': {'kind': 'category', "
@@ -164,7 +172,7 @@ class Releases:
         total, total_noise = (float(self.facts.n_samples), 0.0) if weight is None else (weight, noise)
         names = [name for name, column in columns.items() if column.ends is not None]
         distributions = {
-            name: Distribution(edges, own, noise, total, name in asked.complete, total_noise)
+            name: Distribution(edges, own, noise, total, name in asked.complete, total_noise, name in asked.integers)
             for name, edges, own in zip(names, query.edges, coefficients, strict=True)
         }
         found: dict[str, DescribedColumn] = dict(self._numbers(ask, plan, asked, query.numbers, distributions))
@@ -172,6 +180,7 @@ class Releases:
         for name, count in zip(others, counts, strict=True):
             labels = columns[name].labels if name in self.facts.described else None
             found[name] = asked.category(name, count, labels, noise / CATEGORY_WEIGHT, total, total_noise)
+        self.warn_of_texts(found)
         schema = Schema(self.facts.described, None, None)
         if self.learned is not None:
             seen = {name: found[name].missing for name in distributions}
@@ -190,18 +199,33 @@ class Releases:
         if not self.n_numbers:
             return
         noise = self.noise_of(plan, self.sums(places, np.zeros((0, 2))))
+        truths = {name for name, one in distributions.items() if name in asked.truths and one.bounds == (0.0, 1.0)}
         limits = [
-            distribution.bounds if asked.clip == "bounds" else limits_of(distribution, noise)
-            for distribution in distributions.values()
+            one.bounds if asked.clip == "bounds" or name in truths else limits_of(one, noise)
+            for name, one in distributions.items()
         ]
         query = self.sums(places, np.array(limits).reshape(-1, 2))
         unit = np.array([LARGEST, LARGEST**2 * query.square_weight])
         sums = ask(query).reshape(-1, 2) / unit
         for (name, distribution), own, both in zip(distributions.items(), limits, sums, strict=True):
-            known = name in self.facts.described
-            mean, std = moments_of(distribution, own, both, noise / unit, asked.z)
+            known = name in self.facts.described or name in truths
+            moments = moments_of(distribution, own, both, noise / unit, asked.z)
             counted, quantiles = asked.counted(distribution), asked.quantiles_of(distribution)
-            yield name, DescribedNumbers(name, *counted, distribution, known, own, mean, std, quantiles, name in self.facts.dated)
+            dates, true = name in self.facts.dated, name in truths
+            yield name, DescribedNumbers(name, *counted, distribution, known, own, *moments, quantiles, dates, true)
+
+    def warn_of_texts(self, found: Mapping[str, DescribedColumn]) -> None:
+        """Warn of columns that are read cell by cell, and are mostly text or numbers of which nothing is known."""
+        mixed = {name: one for name, one in found.items() if self.facts.are_text[name] is None}
+        for kind, advice in ADVICE.items():
+            names = [
+                name
+                for name, one in mixed.items()
+                if isinstance(one, DescribedCategory) and one.shares.get(kind, Estimate()).low > MOST_OTHER
+            ]
+            if names:
+                named, more = first_of(names)
+                warn(f"The releases show that most cells of {named}{more} are {advice}", LowSignalWarning)
 
     def noise_of(self, plan: StatisticsPlan, query: Query) -> float:
         """Return the standard deviation of the noise in the answer to a query."""
@@ -223,6 +247,8 @@ class Asked:
         Whether releases choose limits for mean and deviation, or these are the bounds.
     complete : frozenset of str, default=frozenset()
         Columns in which no cell is missing, by their type.
+    integers, truths : frozenset of str, default=frozenset()
+        Columns whose cells are integers, and those whose cells are true or false, if they are not missing, by their type.
     factor : float, default=1.0
         Weight of a record that counts as 1.
     """
@@ -231,6 +257,8 @@ class Asked:
     confidence: float
     clip: str
     complete: frozenset[str] = frozenset()
+    integers: frozenset[str] = frozenset()
+    truths: frozenset[str] = frozenset()
     factor: float = 1.0
 
     @property
@@ -287,8 +315,10 @@ class Asked:
             return DescribedCategory(name, present, missing, shares)
         seen = np.flatnonzero(counts[:n_codes] > max(SHOWN * noise, LEAST_BUCKET * total))
         shares = {f"bucket {bucket}": share(counts[bucket], noise) for bucket in seen.tolist()}
-        rest = total - counts[n_codes] - counts[seen].sum()
-        shares["(other)"] = share(rest, noise * math.sqrt(seen.size + 1))
+        if counts.size > n_codes + 1:
+            shares[NUMBERS] = share(counts[-1], noise)
+        rest = total - counts[n_codes:].sum() - counts[seen].sum()
+        shares[REST] = share(rest, noise * math.sqrt(seen.size + counts.size - n_codes))
         return DescribedCategory(name, present, missing, shares)
 
 
@@ -395,7 +425,8 @@ def describe(
     with reading(frame, None, kind=None, described=words, persons=persons, **weights) as table:
         del frame, persons, weights, sample_weight
         releases = Releases(table.facts, _gaussian(budget_of(table, epsilon, delta, adjacency)), table.weighted)
-        asked = replace(asked, complete=table.complete, factor=table.max_sample_weight or 1.0)
+        typed = {"complete": table.complete, "integers": table.integers, "truths": table.truths}
+        asked = replace(asked, **typed, factor=table.max_sample_weight or 1.0)
         plan = releases.plan(_statement(releases, asked))
         (columns, learned), report = plan.run(table, lambda ask: releases.described(ask, plan, asked), random_state)
     return Description(columns, confidence, asked.z, learned, report)

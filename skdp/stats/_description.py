@@ -24,7 +24,7 @@ BARS = 24  # of the picture of a column of numbers. A choice: they fit beside a 
 SHOWN = 0.005  # share of the cells beyond the picture at either end; a choice, so that tails leave room for the others
 HEIGHT = 30  # of a small picture, in pixels
 MOST_ROWS = 12  # categories in a picture
-FIRST_ROWS = ("count", "missing", "mean", "mean of clipped values", "std", "std of clipped values")
+FIRST_ROWS = ("count", "missing", "share true", "mean", "mean of clipped values", "std", "std of clipped values")
 DAY, FURTHEST_DATE = 86400.0, 2.5e11  # seconds: of a day; and from 1970 to a year of four digits, beyond which numbers are shown
 NOT_DETERMINED = "not determined"
 LINE = "1px solid rgba(128,128,128,.4)"  # grey lines and inherited colours are readable on light and dark pages
@@ -72,6 +72,8 @@ class DescribedNumbers(DescribedColumn):
         An `Estimate` of each, by its level.
     dates : bool
         Whether the numbers are moments, in seconds since 1970.
+    truths : bool, default=False
+        Whether the cells are true or false, of which the mean is the share of true ones.
     """
 
     distribution: Distribution
@@ -81,6 +83,7 @@ class DescribedNumbers(DescribedColumn):
     std: Estimate
     quantiles: dict[float, Estimate]
     dates: bool
+    truths: bool = False
 
     def text(self, row: str, number: float, found: Estimate) -> str:
         """Return a number of a row as text: moments as dates, their deviation in days."""
@@ -110,6 +113,9 @@ class DescribedNumbers(DescribedColumn):
         """Yield the row of each statistic in a table, its whole name, and its estimate."""
         yield "count", "count", self.count
         yield "missing", "share missing", self.missing
+        if self.truths:
+            yield "share true", "share true of those that are there", self.mean
+            return
         row, name = (" of clipped values", f" of values clipped to {self.limits_in_words}") if self.clipped else ("", "")
         yield f"mean{row}", f"mean{name}", self.mean
         yield f"std{row}", f"std{name}", self.std
@@ -153,7 +159,7 @@ class DescribedCategory(DescribedColumn):
 
     def all_shares(self) -> Iterator[tuple[str, Estimate]]:
         """Yield the categories and their shares, the most frequent one first, and then missing cells."""
-        rest = {"other", "(other)"}
+        rest = {"other", "(numbers)", "(other)"}
         yield from sorted(self.shares.items(), key=lambda item: (item[0] in rest, -item[1].value))
         yield "(missing)", self.missing
 
@@ -217,7 +223,7 @@ class Description:
                 "high": column.limits[1],
                 "lower bound": column.bounds[0],
                 "upper bound": column.bounds[1],
-                "bounds": "stated" if column.known else "learned",
+                "bounds": "type" if column.truths else "stated" if column.known else "learned",
             }
             for column in self.numbers
         }

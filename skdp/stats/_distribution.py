@@ -40,6 +40,8 @@ class Distribution:
         Whether no cell is missing, by the type of the column.
     total_noise : float, default=0.0
         Standard deviation of the noise of the total; 0 where it is public.
+    integers : bool, default=False
+        Whether the cells are integers or missing, by the type of the column.
     """
 
     edges: np.ndarray
@@ -48,6 +50,7 @@ class Distribution:
     total: float
     complete: bool
     total_noise: float = 0.0
+    integers: bool = False
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -86,8 +89,19 @@ class Distribution:
 
     @property
     def whole(self) -> bool:
-        """Whether the cells are integers, by the type of the column or by what candidates that are integers hold."""
-        return self.complete or float(self.masses[1][1::2][self.edges == np.rint(self.edges)].sum()) > INTEGERS
+        """Whether the cells are integers, by the type of the column or as far as what is beside them tells.
+
+        Without a type, most cells that are not the most frequent number must be integers, whatever the noise.
+        """
+        if self.integers:
+            return True
+        beside = np.zeros(LEAVES)
+        beside[: self.n_leaves] = 1.0
+        beside[1 : self.n_leaves : 2] = self.edges != np.rint(self.edges)
+        noise = self.noise * float(np.linalg.norm(haar() @ beside / node_sizes()))
+        others = self.present - float(self.counts[1 : self.n_leaves : 2].max())
+        most = (1 - INTEGERS) * self.records + SEEN * noise
+        return float(self.counts @ beside) < most < others / 2
 
     @property
     def determined(self) -> bool:

@@ -25,7 +25,7 @@ import numpy as np
 
 from skdp._validation import check_level, check_random_state, shown
 from skdp.privacy.budget import Budget
-from skdp.privacy.errors import LowSignalWarning, warn
+from skdp.privacy.errors import LowSignalWarning, told_when_interrupted, warn
 from skdp.privacy.ledger.charging import pay, tokens_along
 from skdp.privacy.noise.source import NoiseSource
 from skdp.privacy.queries import Query
@@ -138,8 +138,9 @@ class StatisticsPlan(ReleasePlan):
         report = self.report(table, noise)
         pay(self.cost.spending(report.estimator, report.public["parameters"], noise), tokens_along())
         oracle = self.oracle(table.rows, noise)
-        found = release(oracle.ask)
-        oracle.finish()
+        with told_when_interrupted():
+            found = release(oracle.ask)
+            oracle.finish()
         return found, report
 
 

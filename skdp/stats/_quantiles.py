@@ -348,7 +348,7 @@ def released(
 
         def release(ask: Ask) -> tuple[Any, Pair]:
             low, high = learning.learned(ask, planned)[0]
-            line = RankLine.between(low, high, CANDIDATES if search.alone else FEWER, complete)
+            line = RankLine.between(low, high, CANDIDATES if search.alone else FEWER, column in table.integers)
             return search.find(ask, line), (low, high)
 
         (found, (low, high)), report = planned.run(table, release, random_state)

@@ -6,15 +6,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from skdp._data_validation import Partitions, quoting_no_data, read_weights
+from skdp._data_validation import Partitions, read_weights
 from skdp._persons import taken_persons, without_number
 from skdp._table_types import as_table, check_holds_records, is_dask, is_lazy
 from skdp._validation import check_number, shown
-from skdp.preprocessing._cells import is_number, is_truth
+from skdp.preprocessing._cells import is_integer, is_number, is_truth
 from skdp.preprocessing._frame_facts import FrameFacts, is_text
 from skdp.privacy.data.private_data import PrivateData
-from skdp.privacy.errors import TableWarning, warn
+from skdp.privacy.errors import TableWarning, silent, warn
 
 NAME = "x"  # of a column that has none
 Names = frozenset[str]
@@ -58,6 +59,8 @@ class Reading:
         What is protected.
     complete : frozenset of str
         Columns in which no cell can be missing, by their types.
+    integers : frozenset of str
+        Columns whose cells are integers or missing, by their types.
     truths : frozenset of str
         Columns whose cells are true, false or missing, by their types.
     max_sample_weight : float or None
@@ -70,6 +73,7 @@ class Reading:
     rows: PrivateData
     unit: str
     complete: frozenset[str]
+    integers: frozenset[str]
     truths: frozenset[str]
     max_sample_weight: float | None = None
     partitions: Partitions | None = None
@@ -144,13 +148,13 @@ def reading(
     unit = "record" if group is None else "person"
     _check_weights(sample_weight, max_sample_weight, x, unit)
     with without_number(len(group.numbers) if hasattr(group, "numbers") else None):
-        facts, complete, truths = _facts(x, columns, kind, described)
+        facts, *typed = _facts(x, columns, kind, described)
         if is_lazy(x):
             from skdp.data._cells import CellReader, loaded_cells
 
             with loaded_cells(x, None, CellReader(facts), False, persons=group) as cells:
                 facts = replace(facts, n_samples=cells.rows.n_samples)
-                yield Reading(facts, cells.rows, unit, complete, truths, partitions=cells.partitions)
+                yield Reading(facts, cells.rows, unit, *typed, partitions=cells.partitions)
             return
         presence = None
         if sample_weight is not None:
@@ -159,7 +163,7 @@ def reading(
             facts = replace(facts, n_samples=group.n_persons)
         rows = facts.rows(x, None, group, presence)
     del x, group, presence
-    yield Reading(facts, rows, unit, complete, truths, max_sample_weight)
+    yield Reading(facts, rows, unit, *typed, max_sample_weight)
 
 
 def _as_frame(x: Any, columns: tuple[str, ...] | None) -> tuple[Any, tuple[str, ...] | None]:
@@ -195,11 +199,25 @@ def vector(x: Any) -> Any:
 
 
 def _values(x: Any) -> Any:
-    return as_table(x) if hasattr(x, "shape") else quoting_no_data(x, lambda: np.asarray(x))
+    """Return an array, in which masked cells are missing; messages quote no data."""
+    if sparse.issparse(x):
+        raise TypeError("x is sparse; expected an array, such as x.toarray(), or a data frame.")
+    if isinstance(x, np.ma.MaskedArray):
+        return x.astype(np.float64).filled(np.nan) if x.dtype.kind in "biuf" else x.astype(object).filled(None)
+    if hasattr(x, "shape"):
+        return as_table(x)
+    try:
+        with silent():
+            return np.asarray(x)
+    except MemoryError:
+        raise
+    except Exception:  # its message may quote a cell
+        pass
+    raise ValueError("x has something that cannot be read; expected one number per record, or a row of numbers.")
 
 
-def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described: Any) -> tuple[FrameFacts, Names, Names]:
-    """Return what is public, the columns in which no cell can be missing, by their types, and those of truths."""
+def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described: Any) -> tuple[FrameFacts, Names, Names, Names]:
+    """Return what is public, and by their types the columns in which no cell can be missing, of integers, and of truths."""
     from skdp.data._cells import typed_columns  # which imports the readers of frames
 
     frame = typed_columns(x) if is_lazy(x) else x
@@ -229,7 +247,8 @@ def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described:
             TableWarning,
         )
     complete = {name for name, dtype in types.items() if isinstance(dtype, np.dtype) and dtype.kind in "biu"}
-    return facts, frozenset(complete), frozenset(name for name, dtype in types.items() if is_truth(dtype))
+    integers, truths = (frozenset(name for name, dtype in types.items() if rule(dtype)) for rule in (is_integer, is_truth))
+    return facts, frozenset(complete), integers, truths
 
 
 def _check_weights(weights: Any, largest: Any, x: Any, unit: str) -> None:

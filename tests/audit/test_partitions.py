@@ -136,7 +136,7 @@ def test_kept_norms_bound_no_other_records_and_the_fingerprint_stops_them():
 
     first, again = loaded(1.0), loaded(30.0)
     assert np.linalg.norm(partial_sum(first, query, 0, first.digest).total()) == 0.5
-    with pytest.raises(SourceError, match="The source changed during the fit"):
+    with pytest.raises(SourceError, match="The source changed while it was read"):
         partial_sum(again, query, 0, first.digest)
     unchecked = again.digest  # a twin without the comparison
     assert np.linalg.norm(partial_sum(again, query, 0, unchecked).total()) > 10 * query.clip_norm

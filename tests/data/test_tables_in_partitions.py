@@ -105,7 +105,7 @@ def test_a_source_that_changes_stops_the_fit_by_a_sentence_that_quotes_nothing(t
         return ((changed[s : s + 4000], y[s : s + 4000]) for s in range(0, N, 4000))
 
     model = clone(FITS["logistic"][0])
-    with pytest.raises(SourceError, match=r"^The source changed during the fit\. The charge stands"):
+    with pytest.raises(SourceError, match=r"^The source changed while it was read\. The charge stands"):
         model.fit(chunks(changing, cache=None))
     assert not hasattr(model, "coef_")
 

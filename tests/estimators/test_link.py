@@ -398,7 +398,7 @@ WRONG = {
     "exposure has zeros": lambda w: w * (np.arange(N) > 3),
     "exposure has negative entries": lambda w: -w,
     "exposure contains NaN": lambda w: np.where(np.arange(N) > 3, w, math.nan),
-    "exposure has another shape than y": lambda w: w[:9],
+    "exposure has another shape": lambda w: w[:9],
     "not real numbers": lambda w: w.astype(str),
     r"exposure='years'; expected the numbers themselves": lambda w: "years",
 }

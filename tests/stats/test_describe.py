@@ -242,6 +242,53 @@ def test_bins_of_a_picture_have_as_many_integers_each(kind):
     assert np.ptp([bar.value for bar in bars[1:-1]]) < 1e-3  # evenly, as the days are
 
 
+def test_bins_of_integers_hold_as_many_each_by_type_or_as_far_as_noise_tells():
+    """Where cells may be missing; a column with one frequent integer among others is none of integers."""
+    days, n = np.arange(2000) % 73 + 18, 2000
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"typed": days, "float": days.astype(float), "other": np.where(rng.random(n) < 0.9, 0.0, days / 7)})
+    known = {name: {"kind": "number", "bounds": [0, 120]} for name in frame}
+    with reproducible_noise(0):
+        found = {one.name: one for one in describe(frame.astype({"typed": "Int64"}), epsilon=1.0, schema=known).numbers}
+    for name, whole in (("typed", True), ("float", True), ("other", False)):
+        ends, _ = found[name].bars(1.0)
+        assert (len({*np.diff(ends)}) == 1 and np.diff(ends)[0] % 1 == 0 and ends[0] % 1 == 0.5) == whole, name
+
+
+@pytest.mark.parametrize("known", (None, {"smokes": {"kind": "number", "bounds": [0, 1]}}), ids=("learned", "known"))
+@pytest.mark.parametrize("kind", (bool, "boolean"))
+def test_of_truths_the_share_of_true_ones_is_told(kind, known):
+    frame = pd.DataFrame({"smokes": np.arange(4000) % 10 == 0}).astype(kind)
+    with reproducible_noise(0):
+        found = describe(frame, epsilon=3.0, schema=known)
+    assert [*found.table.index] == ["count", "missing", "share true"] and found.table.loc[
+        "share true", "smokes"
+    ] == pytest.approx(0.1, abs=0.01)
+    assert "clipped" not in str(found) and "learned" not in str(found.limits)
+    low, high = found.intervals.loc[("smokes", "share true of those that are there"), ["low", "high"]]
+    assert 0.05 < low < 0.1 < high < 0.15
+
+
+def test_texts_that_noise_hides_are_not_described_as_missing_numbers():
+    """Cells of a CSV are read one by one. Each bucket of 400 different dates is far below the noise."""
+    days = pd.date_range("2020-01-01", periods=400).strftime("%Y-%m-%d").astype(object)
+    frame = pd.DataFrame({"day": days, "age": (np.arange(400) % 60 + 20).astype(object)})
+    for seed in range(3):
+        with reproducible_noise(seed), pytest.warns(LowSignalWarning, match=r"most cells of \['day'\] are text.*to_datetime"):
+            found = describe(frame, epsilon=3.0)
+        assert [one.name for one in found.numbers] == ["age"]
+        shares = found.categories.loc["day", "value"]
+        assert shares["(other)"] > 0.8 and shares["(missing)"] < 0.1 and shares["(numbers)"] < 0.1
+
+
+def test_numbers_that_noise_hides_are_counted_and_warned_of():
+    """They lie in more octaves than any noise lets one see."""
+    sizes = np.exp(np.random.default_rng(0).normal(0, 12, 400))
+    with reproducible_noise(0), pytest.warns(LowSignalWarning, match=r"most cells of \['size'\] are numbers"):
+        found = describe(pd.DataFrame({"size": sizes.astype(object)}), epsilon=1.5)
+    assert found.categories.loc[("size", "(numbers)"), "value"] > 0.8
+
+
 @pytest.mark.parametrize("words", ("number", {"kind": "number", "bounds": [0, 9]}), ids=("learned", "bounds"))
 def test_texts_that_are_described_as_numbers_are_warned_of_before_the_charge(words):
     """By their type: cells of objects may be anything, and say nothing."""

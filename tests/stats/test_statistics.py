@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import skdp
 from skdp import stats
@@ -133,6 +134,50 @@ def test_errors_about_cells_quote_neither_them_nor_their_length(cells):
     with pytest.raises((TypeError, ValueError)) as raised:
         skdp.stats.mean(cells, epsilon=1.0)
     assert not any(part in str(raised.value) for part in ("secret", "13", "(2,)"))
+
+
+def changing_source():
+    reads = []
+
+    def changing():
+        reads.append(1)
+        return iter([pd.DataFrame({"age": np.full(N, float(len(reads)))})])
+
+    return skdp.data.chunks(changing, cache=None)
+
+
+INTERRUPTED = {  # what ends a release, and the error
+    "source": (changing_source, skdp.SourceError, None),
+    "key": (lambda: FRAME, KeyboardInterrupt, KeyboardInterrupt()),
+}
+
+
+@pytest.mark.parametrize("of, error, raised", INTERRUPTED.values(), ids=INTERRUPTED)
+def test_an_end_after_the_charge_says_so_and_speaks_of_no_fit(of, error, raised, monkeypatch):
+    ledger = skdp.PrivacyLedger(epsilon=10.0, delta=1e-5)
+    if raised is not None:
+        monkeypatch.setattr(Oracle, "ask", lambda self, query: (_ for _ in ()).throw(raised))
+    with ledger, pytest.raises(error, match="The charge stands") as found:
+        stats.mean(of(), epsilon=1.0, bounds=(0, 100), column="age")
+    assert not any(word in str(found.value) for word in ("estimator", "fit")) and len(ledger.entries) == 1
+
+
+WRONG = {
+    "ragged": ([[1.0, 2.0], [3.0]], "^x has something that cannot be read"),
+    "sparse": (sparse.eye_array(3, format="csr"), "^x is sparse"),
+}
+
+
+@pytest.mark.parametrize("x, message", WRONG.values(), ids=WRONG)
+def test_what_cannot_be_read_is_refused_in_words_about_x(x, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        stats.mean(x, epsilon=1.0, bounds=(0, 1))
+
+
+def test_masked_cells_are_missing():
+    cells = np.ma.array(np.arange(N), mask=np.arange(N) % 2 == 0)
+    expected = with_seed(stats.count, cells.astype(float).filled(np.nan), epsilon=1.0)
+    assert with_seed(stats.count, cells, epsilon=1.0) == expected and expected[0] < 0.6 * N
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

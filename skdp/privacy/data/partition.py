@@ -17,11 +17,10 @@ from skdp.privacy.data.persons import SomeRows
 from skdp.privacy.data.private_data import Sums
 from skdp.privacy.data.summation import TreeSum
 from skdp.privacy.data.training_data import TrainingData
-from skdp.privacy.errors import SourceError, silent
+from skdp.privacy.errors import STANDS, SourceError, silent
 
-STANDS = "The charge stands, and the estimator is as it was before the fit."
-CHANGED = f"The source changed during the fit. {STANDS}"
-FAILED = "Work on a partition failed; a fit of public data in memory with epsilon=inf shows why."
+CHANGED = f"The source changed while it was read. {STANDS}"
+FAILED = "Work on a partition failed; the same call with public data in memory and epsilon=inf shows why."
 DIGEST_BYTES = 16  # length of a fingerprint: 128 bits, so a change that has the same one is out of the question
 
 

@@ -23,10 +23,10 @@ import scipy
 import sklearn
 from threadpoolctl import ThreadpoolController
 
-from skdp.privacy.data.partition import DIGEST_BYTES, STANDS, Failure, Partition, chunks_of, guarded, joined, partial_sum
+from skdp.privacy.data.partition import DIGEST_BYTES, Failure, Partition, chunks_of, guarded, joined, partial_sum
 from skdp.privacy.data.private_data import Sums
 from skdp.privacy.data.summation import FAN_IN, TreeSum, chunk_rows
-from skdp.privacy.errors import SourceError
+from skdp.privacy.errors import STANDS, SourceError
 
 KEY = "skdp"  # beginning of the keys of all tasks of a fit
 LOOK, PATIENCE = 2.0, 120.0  # seconds between two looks at the workers, and without one that works, at most; choices

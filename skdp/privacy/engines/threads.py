@@ -12,12 +12,12 @@ import numpy as np
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
-from skdp.privacy.data.partition import CHANGED, STANDS, Chunk, Failure, Partition, SampleOf, guarded, partial_sum
+from skdp.privacy.data.partition import CHANGED, Chunk, Failure, Partition, SampleOf, guarded, partial_sum
 from skdp.privacy.data.private_data import Sums
 from skdp.privacy.data.spill import Spill
 from skdp.privacy.data.summation import TreeSum
 from skdp.privacy.engines.in_threads import in_order
-from skdp.privacy.errors import SourceError
+from skdp.privacy.errors import STANDS, SourceError
 
 
 @dataclass(frozen=True)

@@ -281,7 +281,7 @@ def test_errors_in_threads_become_a_sentence(monkeypatch, capfd):
     monkeypatch.setattr("skdp.privacy.engines.threads.partial_sum", broken)
     with pytest.raises(SourceError) as caught:
         clone(MODEL).fit(chunks(parts))
-    assert str(caught.value) == f"{partition.FAILED} The charge stands, and the estimator is as it was before the fit."
+    assert str(caught.value) == f"{partition.FAILED} The charge stands, and nothing else has changed."
     assert SECRET not in everything_of(caught.value)
     assert SECRET not in "".join(capfd.readouterr())
 
