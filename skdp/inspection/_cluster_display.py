@@ -26,21 +26,24 @@ class ClusterDisplay:
     """Plot clusters by their centres, noisy counts, and the noise of both.
 
     The area of a disc is the number of records, which stands beside it with twice the standard deviation of its noise. A grey
-    circle around a centre has twice that of the centre as radius. The plane is that of the first two components of the released
-    centres, which count by their records; of two features, that of the features. Features are over the model's ``scale_``.
+    ellipse around a centre has twice that of the centre as radii. One or two features are drawn in the units of
+    ``cluster_centers_``. Of more, the plane is that of the first two components of the released centres, which count by their
+    records, of features over the model's ``scale_``, as the labels of the axes say.
 
     Parameters
     ----------
     places : ndarray of shape (n_clusters, 2)
         Centres in the plane.
-    spread : ndarray of shape (n_clusters,)
-        Standard deviation of their noise along any direction of it.
+    spread : ndarray of shape (n_clusters, 2)
+        Standard deviations of their noise along its axes.
     counts : ndarray of shape (n_clusters,)
         Noisy numbers of records.
     counts_std : float
         Standard deviation of the noise of a count.
     axes : tuple of str
         What each axis of the plane shows.
+    alike : bool, default=True
+        Whether both axes have the same unit.
 
     Attributes
     ----------
@@ -64,6 +67,7 @@ class ClusterDisplay:
     counts: np.ndarray
     counts_std: float
     axes: tuple[str, str]
+    alike: bool = True
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> "ClusterDisplay":
@@ -92,16 +96,20 @@ class ClusterDisplay:
         check_is_fitted(estimator)
         if not hasattr(estimator, "cluster_counts_std_"):
             raise TypeError(f"estimator is a {type(estimator).__name__}; expected a DPKMeans.")
-        centres, counts = estimator.cluster_centers_ / estimator.scale_, estimator.cluster_counts_
-        spread = (estimator.cluster_centers_std_ / estimator.scale_).max(axis=1)
         names = getattr(estimator, "prepared_features_", getattr(estimator, "feature_names_in_", None))
-        plane = plane_of(centres, counts)
+        few = estimator.cluster_centers_.shape[1] <= 2
+        scale = np.ones_like(estimator.scale_) if few else estimator.scale_
+        centres, spread = estimator.cluster_centers_ / scale, estimator.cluster_centers_std_ / scale
+        plane = plane_of(centres, estimator.cluster_counts_)
+        axes = [in_words(weights, column_labels(names, len(weights))) for weights in plane.T]
+        over = "" if (scale == 1).all() else ", each over scale_"
         display = cls(
             places=centres @ plane,
-            spread=spread,
-            counts=counts,
+            spread=spread @ plane if few else np.repeat(spread.max(axis=1, keepdims=True), 2, axis=1),  # the same for all
+            counts=estimator.cluster_counts_,
             counts_std=estimator.cluster_counts_std_,
-            axes=tuple(in_words(weights, column_labels(names, len(weights))) for weights in plane.T),  # type: ignore[arg-type]
+            axes=tuple(axes if few else [f"component {place}: {axis}{over}" for place, axis in enumerate(axes, 1)]),  # type: ignore[arg-type]
+            alike=not few,
         )
         return display.plot(ax=ax)
 
@@ -124,15 +132,16 @@ class ClusterDisplay:
         ax.scatter(*self.places.T, s=12, color=BLUE, zorder=3)
         turn = np.linspace(0, 2 * np.pi, 100)
         for number, (place, spread, count) in enumerate(zip(self.places, self.spread, self.counts, strict=True)):
-            ax.plot(*(place[:, None] + 2 * spread * np.stack([np.cos(turn), np.sin(turn)])), color=GREY, linewidth=0.8)
+            ax.plot(*(place + 2 * spread * np.column_stack([np.cos(turn), np.sin(turn)])).T, color=GREY, linewidth=0.8)
             text = f"{number}: {count:.0f} ± {2 * self.counts_std:.0f}"
             ax.annotate(text, place, xytext=(6, 6), textcoords="offset points", fontsize=9)
         low, high = self.places.min(axis=0), self.places.max(axis=0)
-        half = MARGIN * max(float((high - low).max()) / 2, 2 * float(self.spread.max()), 1e-9)
-        ends = (low + high)[:, None] / 2 + half * np.array([[-WIDTH, WIDTH], [-1.0, 1.0]])
+        half = MARGIN * np.maximum((high - low) / 2, 2 * self.spread.max(axis=0))
+        half = np.maximum(half.max(), 1e-9) * np.array([WIDTH, 1.0]) if self.alike else np.where(half > 0, half, 1.0)
+        ends = (low + high)[:, None] / 2 + half[:, None] * np.array([-1.0, 1.0])
         across, up = (fill(label, BREAK) for label in self.axes)
-        ax.set(xlabel=across, ylabel=up, xlim=ends[0], ylim=ends[1], aspect="equal")
-        ax.set_title("records ± 2 sd of the noise; circle: 2 sd of the centre", fontsize=10)
+        ax.set(xlabel=across, ylabel=up, xlim=ends[0], ylim=ends[1], aspect="equal" if self.alike else "auto")
+        ax.set_title("records ± 2 sd of the noise; line: 2 sd of the centre", fontsize=10)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

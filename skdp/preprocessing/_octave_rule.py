@@ -293,11 +293,13 @@ def missing_share(shares: np.ndarray, sigma: float) -> float:
 
 def _believed(mass: np.ndarray, sigma: float) -> np.ndarray:
     """Return which bins hold something: far ones by themselves, near ones by less, and also two neighbours together."""
-    # 1. Bins that count by themselves: high, and with another within three octaves, or very high, or the largest.
-    core, largest = mass > max(FAR_Z * sigma, LEAST_MASS), np.delete(mass, OCTAVES).max()
+    # 1. Bins that count by themselves: high, and with another within three octaves, or very high, or the largest of the likeliest
+    #    octaves. The largest of all bins would be noise in 1 of 100 columns that have no high one.
+    core, usual = mass > max(FAR_Z * sigma, LEAST_MASS), np.where(_usual(mass, sigma), mass, -np.inf)
+    largest = np.delete(usual, OCTAVES).max()
     core &= (np.convolve(core, np.ones(2 * len(NEAR_Z) + 1), "same") > 1) | (mass > LONE_Z * sigma) | (mass == largest)
     if not core.any():
-        core = (mass == mass.max()) & (mass > Z * sigma)
+        core = (usual == usual.max()) & (usual > Z * sigma)
     # 2. Bins near these, on either side of 0; 3. the bin of zero.
     #  -2^60 .......... -2^-60 | 0 | 2^-60 .......... 2^60     bins; OCTAVES is the place of 0
     #      3 2 1 C 1 1 1 . . . . | 0 | . . . . 1 1 1 C 1 2 3    C counts by itself; the limits nearby are these of NEAR_Z
@@ -331,14 +333,27 @@ def _near(mass: np.ndarray, core: np.ndarray, sigma: float) -> np.ndarray:
     return found
 
 
-def _guess(mass: np.ndarray, sigma: float, missing: float) -> Finding:
-    """Return the likeliest octaves of either sign where no bin counts; exponents near 0 are likely beforehand."""
+def _likeliest(mass: np.ndarray, sigma: float) -> int:
+    """Return the first of the likeliest octaves, from the smallest one on; exponents near 0 are likely beforehand."""
     sizes = mass[OCTAVES + 1 :] + mass[:OCTAVES][::-1]
     sums = np.convolve(sizes, np.ones(WINDOW), "valid")
     exponents = LOWEST + WINDOW - 1 + np.arange(sums.size)
     # A log-likelihood in proportion to the mass of the window, and a prior that falls with the exponent.
     gain = GAIN / max(sigma, LEAST_MASS / Z) ** 2
-    top = 2.0 ** float(exponents[np.argmax(sums * gain - np.abs(exponents) / PRIOR)])
+    return int(np.argmax(sums * gain - np.abs(exponents) / PRIOR))
+
+
+def _usual(mass: np.ndarray, sigma: float) -> np.ndarray:
+    """Return which bins are the likeliest octaves, of either sign, or zero."""
+    usual, first = np.zeros(mass.size, dtype=bool), 1 + _likeliest(mass, sigma)
+    usual[OCTAVES + first : OCTAVES + first + WINDOW] = usual[OCTAVES - first - WINDOW + 1 : OCTAVES - first + 1] = True
+    usual[OCTAVES] = True
+    return usual
+
+
+def _guess(mass: np.ndarray, sigma: float, missing: float) -> Finding:
+    """Return the likeliest octaves of either sign where no bin counts."""
+    top = 2.0 ** (LOWEST + WINDOW - 1 + _likeliest(mass, sigma))
     return Finding("undetermined", (-UNDETERMINED_LIMITS * top, UNDETERMINED_LIMITS * top), (-top, top), 0.0, missing)
 
 

@@ -23,10 +23,26 @@ def test_discs_are_counts_and_circles_the_noise_of_the_centres():
     texts = [text.get_text() for text in display.ax_.texts]
     assert texts == [f"{i}: {count:.0f} ± {2 * model.cluster_counts_std_:.0f}" for i, count in enumerate(model.cluster_counts_)]
     for line, place, spread in zip(display.ax_.lines, display.places, display.spread, strict=True):
-        np.testing.assert_allclose(np.linalg.norm(line.get_xydata() - place, axis=1), 2 * spread, rtol=1e-9)
+        np.testing.assert_allclose(np.linalg.norm((line.get_xydata() - place) / spread, axis=1), 2, rtol=1e-9)
+    assert display.axes[0].startswith("component 1: ") and display.axes[0].endswith(", each over scale_")
     display.axes = (" + ".join(["0.5 a_long_name"] * 5),) * 2
     drawn = display.plot().ax_
     assert max(map(len, (drawn.get_xlabel() + "\n" + drawn.get_ylabel()).split("\n"))) <= 45
+    ends = np.array([display.ax_.get_xlim(), display.ax_.get_ylim()])
+    assert (ends[:, 0] < display.places).all() and (display.places < ends[:, 1]).all()
+    matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize("d", (1, 2))
+def test_one_or_two_features_are_drawn_in_their_units(d):
+    """Incomes and ages, whose axes have units of their own; the noise of each is in its unit, too."""
+    size = np.array([[40_000.0, 40.0]])[:, :d]
+    X = CENTRES[np.arange(3000) % 3, :d] * size
+    model = fitted(DPKMeans(3, feature_bounds=[(-end, end) for end in size[0]], random_state=0), X)
+    display = ClusterDisplay.from_estimator(model)
+    np.testing.assert_allclose(display.places[:, :d], model.cluster_centers_)
+    np.testing.assert_allclose(display.spread[:, :d], model.cluster_centers_std_)
+    assert display.axes == ("x0", "x1")[:d] + ("",) * (2 - d) and display.ax_.get_aspect() == "auto"
     ends = np.array([display.ax_.get_xlim(), display.ax_.get_ylim()])
     assert (ends[:, 0] < display.places).all() and (display.places < ends[:, 1]).all()
     matplotlib.pyplot.close("all")

@@ -9,10 +9,18 @@ import pytest
 from skdp.preprocessing._column_kinds import Category, LearnedScale, Number
 from skdp.preprocessing._fine_rule import ends_in_few_bins, refine
 from skdp.preprocessing._learning import Learned
-from skdp.preprocessing._octave_rule import Finding, common_buckets, number_or_text, place_octaves, place_truths
+from skdp.preprocessing._octave_rule import FAR_Z, Finding, common_buckets, number_or_text, place_octaves, place_truths
 from skdp.preprocessing._parts import Shares
 from skdp.preprocessing._range_search import QUESTIONS, RangeSearch, search_share
-from skdp.privacy.queries.column_histograms import BUCKETS, EVEN_BINS, NUMBER_BINS, FineBins, integers_between, octave_bins
+from skdp.privacy.queries.column_histograms import (
+    BUCKETS,
+    EVEN_BINS,
+    NUMBER_BINS,
+    OCTAVES,
+    FineBins,
+    integers_between,
+    octave_bins,
+)
 
 N = 20_000
 SIGMA = 1e-4
@@ -343,8 +351,23 @@ def test_noise_is_no_window_of_the_few_cells_that_are_there(rng):
 
 
 def test_text_and_numbers_that_are_lost_in_the_noise_leave_a_number_that_is_undetermined():
+    """A description, which counts numbers among text, takes such a column for text."""
     finding = number_or_text(np.full(NUMBER_BINS + BUCKETS, 1e-5), 0.1)
     assert isinstance(finding, Finding) and finding.kind == "undetermined"
+    assert isinstance(number_or_text(np.full(NUMBER_BINS + BUCKETS, 1e-5), 0.1, target=True)[0], Category)
+
+
+@pytest.mark.parametrize("far", (-100, 40, 110), ids=str)
+@pytest.mark.parametrize("height, high", ((4.2, False), (4.8, True)), ids=("fallback", "high"))
+def test_where_no_bin_is_high_one_of_noise_is_not_taken_for_the_column(far, height, high, rng):
+    """The largest bin of a column that is spread is below one of noise, but its neighbours hold records, too."""
+    shares = octaves(rng.normal(size=N))
+    sigma = float(shares.max()) / 4.0
+    shares[OCTAVES + far] = height * sigma
+    assert (height > FAR_Z) == high
+    for target in (False, True):
+        low, high_end = place_octaves(shares, sigma, target).limits
+        assert -64 <= low < high_end <= 64
 
 
 def test_whole_numbers_among_others_do_not_hide_where_a_column_lies(rng):
