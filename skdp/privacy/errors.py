@@ -175,7 +175,7 @@ def told_when_interrupted() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as interrupt:
-        interrupt.args = (f"This was interrupted. {STANDS}",)
+        interrupt.args = ("This was interrupted: its budget stays spent, and nothing else has changed.",)
         raise
     except SourceError as error:
         if STANDS in str(error):

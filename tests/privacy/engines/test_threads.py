@@ -254,7 +254,7 @@ def test_an_interrupt_leaves_nothing_behind(owner, name, number, charged, cache,
         with ledger:
             model.fit(chunks(parts, cache=cache))
     except KeyboardInterrupt as interrupt:
-        assert ("The charge stands" in str(interrupt)) == charged
+        assert ("its budget stays spent" in str(interrupt)) == charged
     else:
         pytest.fail("the fit was not interrupted")
     assert nothing_is_left(before)
