@@ -229,7 +229,7 @@ def test_interrupt_leaves_the_estimator_as_it_was(fitted_before, monkeypatch):
         return draw(self, size)
 
     monkeypatch.setattr(NoiseSource, "normal", interrupt)
-    with pytest.raises(KeyboardInterrupt, match="its budget stays spent, and the estimator is as it was before"):
+    with pytest.raises(KeyboardInterrupt, match="its budget stays spent, and nothing else has changed"):
         model.fit(X[:, :1], y)
     assert {name: id(value) for name, value in vars(model).items()} == before
 

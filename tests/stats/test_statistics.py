@@ -157,7 +157,7 @@ def test_an_end_after_the_charge_says_so_and_speaks_of_no_fit(of, error, raised,
     ledger = skdp.PrivacyLedger(epsilon=10.0, delta=1e-5)
     if raised is not None:
         monkeypatch.setattr(Oracle, "ask", lambda self, query: (_ for _ in ()).throw(raised))
-    with ledger, pytest.raises(error, match="charge stands|budget stays spent") as found:
+    with ledger, pytest.raises(error, match=r"charge stands|budget stays spent") as found:
         stats.mean(of(), epsilon=1.0, bounds=(0, 100), column="age")
     assert not any(word in str(found.value) for word in ("estimator", "fit")) and len(ledger.entries) == 1
 
