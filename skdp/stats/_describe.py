@@ -425,8 +425,8 @@ def describe(
     with reading(frame, None, kind=None, described=words, persons=persons, **weights) as table:
         del frame, persons, weights, sample_weight
         releases = Releases(table.facts, _gaussian(budget_of(table, epsilon, delta, adjacency)), table.weighted)
-        typed = {"complete": table.complete, "integers": table.integers, "truths": table.truths}
-        asked = replace(asked, **typed, factor=table.max_sample_weight or 1.0)
+        asked = replace(asked, complete=table.complete, integers=table.integers, truths=table.truths)
+        asked = replace(asked, factor=table.max_sample_weight or 1.0)
         plan = releases.plan(_statement(releases, asked))
         (columns, learned), report = plan.run(table, lambda ask: releases.described(ask, plan, asked), random_state)
     return Description(columns, confidence, asked.z, learned, report)

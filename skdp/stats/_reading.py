@@ -148,13 +148,13 @@ def reading(
     unit = "record" if group is None else "person"
     _check_weights(sample_weight, max_sample_weight, x, unit)
     with without_number(len(group.numbers) if hasattr(group, "numbers") else None):
-        facts, *typed = _facts(x, columns, kind, described)
+        facts, complete, integers, truths = _facts(x, columns, kind, described)
         if is_lazy(x):
             from skdp.data._cells import CellReader, loaded_cells
 
             with loaded_cells(x, None, CellReader(facts), False, persons=group) as cells:
                 facts = replace(facts, n_samples=cells.rows.n_samples)
-                yield Reading(facts, cells.rows, unit, *typed, partitions=cells.partitions)
+                yield Reading(facts, cells.rows, unit, complete, integers, truths, partitions=cells.partitions)
             return
         presence = None
         if sample_weight is not None:
@@ -163,7 +163,7 @@ def reading(
             facts = replace(facts, n_samples=group.n_persons)
         rows = facts.rows(x, None, group, presence)
     del x, group, presence
-    yield Reading(facts, rows, unit, *typed, max_sample_weight)
+    yield Reading(facts, rows, unit, complete, integers, truths, max_sample_weight)
 
 
 def _as_frame(x: Any, columns: tuple[str, ...] | None) -> tuple[Any, tuple[str, ...] | None]:
@@ -203,7 +203,7 @@ def _values(x: Any) -> Any:
     if sparse.issparse(x):
         raise TypeError("x is sparse; expected an array, such as x.toarray(), or a data frame.")
     if isinstance(x, np.ma.MaskedArray):
-        return x.astype(np.float64).filled(np.nan) if x.dtype.kind in "biuf" else x.astype(object).filled(None)
+        return np.where(np.ma.getmaskarray(x), np.nan if x.dtype.kind in "biuf" else None, x.data)  # type: ignore[arg-type]
     if hasattr(x, "shape"):
         return as_table(x)
     try:
