@@ -526,7 +526,7 @@ def times_of(model: Any, started: Callable[[], Any], plain: Any, others: Any, X:
     session, method = started(), METHODS[output]
     one = X[:1]
     with tempfile.TemporaryDirectory() as folder:
-        skdp.save_model(getattr(model, "best_estimator_", model), path := Path(folder) / "model.skops")
+        skdp.save_model(model, path := Path(folder) / "model.skops")
         loads: list[Any] = [partial(skdp.load_model, path), started]
         for name, those in (("plain", plain), ("others", others)):
             if those is not None:

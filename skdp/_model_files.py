@@ -44,6 +44,9 @@ TRUSTED = (
     "skdp.minimax._group_dro_saddle.GroupDROSaddle",
     "skdp.estimators.additive._basis.AdditiveBasis",
     "skdp.estimators.additive._basis.Term",
+    "skdp.model_selection._plan.SearchPlan",
+    "skdp.model_selection._search.DPGridSearchCV",
+    "skdp.model_selection._search.DPRandomizedSearchCV",
     "skdp.pipeline.DPPipeline",
     "skdp.preprocessing._categories.KnownCategories",
     "skdp.preprocessing._columns.SchemaColumns",
@@ -127,7 +130,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : estimator
-        A fitted estimator of skdp, or a pipeline that ends in one.
+        A fitted estimator of skdp, or a pipeline or a search of one.
     path : path-like
         ``.skops`` (holds data only) or ``.joblib`` (a pickle, which other versions may not read). An existing file is replaced
         completely or not at all.

@@ -143,6 +143,14 @@ def test_no_record_is_on_a_card():
         assert "all rows of one person" in card
 
 
+def test_a_card_names_a_part_of_a_search_that_may_keep_records():
+    X, y = np.linspace((-1, 0), (1, 0.5), 500), np.arange(500) % 2
+    model = DPGridSearchCV(DPLogisticRegression(feature_bounds=1.0), {"alpha": [0.1]}, epsilon=3.0, delta=1e-5).fit(X, y)
+    assert "best\\_estimator\\_" not in model_card(model)
+    model.best_estimator_.__class__ = type("Keeper", (DPLogisticRegression,), {})
+    assert "best\\_estimator\\_ (Keeper): what it keeps may depend on the records." in model_card(model)
+
+
 def test_names_are_shown_as_they_are():
     """Whatever the names of columns hold, they make no marks of Markdown and no elements of HTML."""
     names = ["<b>x</b> | [a](b)", "*y*\n# z"]

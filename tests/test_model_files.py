@@ -44,6 +44,7 @@ from skdp._scikit_learn.copies import BoundToLedgers
 from skdp.data import chunks
 from skdp.estimators.boosting import _rule
 from skdp.minimax import AUCSaddle
+from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
 from skdp.preprocessing import Schema
 from skdp.scorers import LinearScorer
 from skdp.solvers import SOLVERS, GradientDescent, Solver
@@ -207,7 +208,10 @@ def test_the_list_names_classes(name):
 HOOKS = {"__new__", "__setstate__", "__reduce__", "__reduce_ex__", "__setattr__", "__del__"}  # what reading a file may run
 
 
-@pytest.mark.parametrize("kind", [*ESTIMATORS, *SOLVERS.values()], ids=lambda kind: kind.__name__)
+SEARCHES = (DPGridSearchCV, DPRandomizedSearchCV)
+
+
+@pytest.mark.parametrize("kind", [*ESTIMATORS, *SOLVERS.values(), *SEARCHES], ids=lambda kind: kind.__name__)
 def test_no_class_that_the_package_adds_to_the_list_runs_code_when_it_is_read(kind):
     """Estimators and solvers are on the list without a line of their own: one with a hook needs a review.
 
@@ -255,6 +259,7 @@ def numbers():
 
 
 CHOSEN = make_column_transformer((StandardScaler(), ["a"]), (OneHotEncoder(), ["c"]), (FunctionTransformer(np.arctan), ["b"]))
+SEARCH = {"epsilon": 3.0, "delta": 1e-5, "validation_size": 0.5}
 MODELS = {
     "additive": DPAdditiveClassifier(1.0, delta=1e-5, feature_bounds=[(-1, 1)] * 2, interactions=[(0, 1)], knots="private"),
     "additive numbers": DPAdditiveRegressor(1.0, delta=1e-5, feature_bounds=[(-1, 1)] * 2, target_bounds=(0, 1)),
@@ -264,6 +269,8 @@ MODELS = {
     "voting": VotingClassifier([("first", private()), ("second", private())]),
     "calibrated": CalibratedClassifierCV(private(), cv=2),
     "grid": GridSearchCV(private(), {"alpha": [0.01, 0.1]}, cv=2),
+    "private grid": DPGridSearchCV(private(), [{"alpha": [0.1]}, {"data_norm": [1.0]}], **SEARCH),
+    "drawn": DPRandomizedSearchCV(private(), {"alpha": [0.1, 0.2]}, n_iter=2, **SEARCH),
     "columns": make_pipeline(CHOSEN, private()),
     "dtypes": make_pipeline(SimpleImputer(), KBinsDiscretizer(2), PolynomialFeatures(), private()),  # a dtype, sparse columns
     "margins": VotingClassifier([("private", private()), ("public", SGDClassifier())]),
@@ -287,6 +294,8 @@ def test_models_come_back(name, suffix, folder, rng):
     if not name.startswith("solver"):
         np.testing.assert_array_equal(restored.predict(table), model.predict(table))
     assert isinstance(restored, BaseEstimator) and repr(restored) == repr(model)
+    if hasattr(model, "plan_"):
+        assert restored.plan_ == model.plan_ and skdp.model_card(restored) == skdp.model_card(model)
 
 
 N = 400

@@ -258,7 +258,8 @@ def join(name: str, inner: str) -> str:
 def nested(name: str, whole: Any) -> Iterator[tuple[str, Any]]:
     """Yield an estimator or a preparation, and all that it holds and fits, with their places."""
     yield name, whole
-    if is_one(whole, *FROZEN) or type(whole).__module__.startswith("skdp."):  # a frozen one shows the parts of what it holds
+    passes_on = is_one(whole, "Pipeline") and not hasattr(whole, "epsilon")  # also one of skdp: users may add steps to it
+    if is_one(whole, *FROZEN) or (type(whole).__module__.startswith("skdp.") and not passes_on):  # a frozen one shows its parts
         return
     if is_one(whole, *CONTAINERS):
         held = [entry[:2] for part in PARTS for entry in getattr(whole, part, ())]

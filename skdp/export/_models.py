@@ -180,6 +180,7 @@ def trees(found: Trees, functions: Functions) -> str:
     graph, grown = functions.graph, list(found.grown())
     values = np.concatenate([own for *_, own in grown], axis=1).T
     index = graph.constant(np.cumsum([0, *(own.shape[1] for *_, own in grown[:-1])], dtype=np.int32)[None])
+    sides = []  # added after all of them are in the graph: in another order onnxruntime computes all before it adds the first
     for place, (name, column) in enumerate(zip(functions.basis.facts.columns, found.bins.columns, strict=True)):
         if place not in found.columns:
             continue
@@ -188,7 +189,9 @@ def trees(found: Trees, functions: Functions) -> str:
             [(1 << own) @ splits[own, : column.size] for own, (_, splits, _) in zip(bits, grown, strict=True)], axis=1
         )
         own = graph.entries(table.astype(np.min_scalar_type(int(table.max()))), functions.bin(name, column))
-        index = graph("Add", index, graph("Cast", own, to=graph.onnx.TensorProto.INT32))
+        sides.append(graph("Cast", own, to=graph.onnx.TensorProto.INT32))
+    for own in sides:
+        index = graph("Add", index, own)
     added = graph("Cast", graph("Gather", values, index, axis=0), to=graph.onnx.TensorProto.DOUBLE)
     return graph("ReduceSum", added, np.array([1]), keepdims=0)
 

@@ -151,6 +151,7 @@ def _checked(place: str, step: Any) -> Iterator[CheckedStep]:
         yield CheckedStep(name, kind, UNKNOWN, "it was fitted before: expected public records, or private ones within a budget")
     elif type(step).__module__.startswith("skdp."):
         yield _private(name, step)
+        yield from _held(place, step) if hasattr(step, "epsilon") else ()
     elif isinstance(step, (Pipeline, FeatureUnion, ColumnTransformer)):
         if not _known(step):
             yield CheckedStep(name, kind, UNKNOWN, "this subclass may do more than its steps")
@@ -159,6 +160,14 @@ def _checked(place: str, step: Any) -> Iterator[CheckedStep]:
                 yield CheckedStep(join(place, inner), kind, UNKNOWN, "the function that chooses its columns may read records")
     else:
         yield CheckedStep(name, kind, *_verdict(step))
+
+
+def _held(place: str, step: Any) -> Iterator[CheckedStep]:
+    """Yield the verdicts on parts of a search or a pipeline of skdp that may keep records; its budget is that of the others."""
+    model = [(name, getattr(step, name)) for name in ("best_estimator_", "estimator") if hasattr(step, name)][:1]
+    for inner, part in (*model, *getattr(step, "steps", ())):
+        checks = (check for found in nested(join(place, inner), part) for check in _checked(*found))
+        yield from (check for check in checks if check.verdict in (LEARNS, UNKNOWN))
 
 
 def _verdict(step: Any) -> tuple[str, str]:

@@ -100,7 +100,7 @@ def exports(model, given, folder):
         found["sklearn"] = pickle.dumps(skdp.to_sklearn(model))
     except TypeError as error:
         found["sklearn"] = str(error).encode()
-    return found | uncompressed(getattr(model, "best_estimator_", model), folder)  # a file holds no search
+    return found | uncompressed(model, folder)
 
 
 def uncompressed(model, folder):

@@ -414,6 +414,10 @@ def test_trees_at_edges_of_bins_and_means_over_columns(n_outputs):
     boosted = with_trees(model, DPGradientBoostingClassifier(**LOUD, schema=SCHEMA), n_outputs)
     check_equal(boosted, NEW)
     assert (boosted.decision_function(NEW) != model.decision_function(NEW)).any()
+    nodes = [node.op_type for node in boosted.to_onnx().graph.node]
+    end = len(nodes) - nodes[::-1].index("ReduceSum")
+    # Sides of all columns, then their sums: the other order takes the memory of all columns at the same time.
+    assert nodes[end - 8 : end] == ["Cast", "Add", "Add", "Add", "Add", "Gather", "Cast", "ReduceSum"]
 
 
 def with_trees(model, boosted, n_outputs):

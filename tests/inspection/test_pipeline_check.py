@@ -42,7 +42,9 @@ from sklearn.preprocessing import (
 import skdp
 from skdp import DPAdditiveClassifier, DPLinearRegression, DPLogisticRegression
 from skdp.inspection import check_pipeline
-from skdp.preprocessing import BoundedScaler, LearnedSchema, RowNormClipper, Schema
+from skdp.model_selection import DPGridSearchCV
+from skdp.pipeline import DPPipeline
+from skdp.preprocessing import BoundedScaler, LearnedSchema, RowNormClipper, Schema, from_schema
 
 CLASSIFIER = DPLogisticRegression(epsilon=1.0, data_norm=1.0)
 CONSTANT = {"strategy": "constant", "keep_empty_features": True}  # else a column without values is left out
@@ -80,6 +82,19 @@ class Around(BaseEstimator):
 
     def fit(self, X, y):
         return self
+
+
+class Keeper(DPLogisticRegression):
+    def fit(self, X, y=None):
+        self.kept_ = X
+        return super().fit(X, y)
+
+
+def stated(*steps):
+    """What `from_schema` returns, with further steps that a user added."""
+    pipeline = from_schema({"a": {"kind": "number", "bounds": [0, 1]}, "b": {"kind": "category", "categories": ["u"]}})
+    pipeline.steps += [(type(step).__name__.lower(), step) for step in steps]
+    return pipeline
 
 
 Foreign2 = type("OneHotEncoder", (Foreign,), {})  # a class of another library with a name of scikit-learn's
@@ -165,12 +180,16 @@ LEAKS = {  # of the kinds that users write
     ),
     "boosted": (AdaBoostClassifier(CLASSIFIER), ("adaboostclassifier",)),
     "spline": (make_pipeline(SplineTransformer(), CLASSIFIER), ("splinetransformer",)),
+    "after a schema": (stated(StandardScaler(), CLASSIFIER), ("standardscaler",)),
+    "private search": (DPGridSearchCV(make_pipeline(PCA(2), CLASSIFIER), {}), ("estimator__pca",)),
     "missing": (make_pipeline(make_union(MissingIndicator(), "passthrough"), CLASSIFIER), ("featureunion__missingindicator",)),
 }
 SAFE = {
     "alone": CLASSIFIER,
     "scaler": make_pipeline(BoundedScaler((0, 1)), RowNormClipper(1.0), CLASSIFIER),
     "learned": make_pipeline(LearnedSchema(epsilon=0.5), CLASSIFIER),
+    "schema": stated(CLASSIFIER),
+    "private search": DPGridSearchCV(CLASSIFIER, {}),
     "columns": make_pipeline(
         ColumnTransformer(
             [("town", OneHotEncoder(categories=[["a", "b"]]), ["town"]), ("age", BoundedScaler((0, 99)), ["age"])],
@@ -233,6 +252,16 @@ UNKNOWN = (
 
 def test_estimators_of_others_around_private_ones_are_unknown():
     assert check_pipeline(Around(CLASSIFIER)).unknown == ("around",)
+
+
+def test_subclasses_of_private_estimators_are_unknown_wherever_they_are():
+    """Also the chosen one of a fitted search: a candidate may have taken the place of the estimator."""
+    searched = DPGridSearchCV(CLASSIFIER, {})
+    assert check_pipeline(DPGridSearchCV(Keeper(), {})).unknown == ("estimator",)
+    searched.best_estimator_ = make_pipeline(BoundedScaler(1.0), Keeper())
+    assert check_pipeline(searched).unknown == ("best_estimator___keeper",)
+    assert check_pipeline(DPPipeline([("first", LearnedSchema()), ("last", Keeper())])).unknown == ("last",)
+    assert check_pipeline(make_pipeline(stated(), Keeper())).unknown == ("keeper",)
 
 
 @pytest.mark.parametrize("step", UNKNOWN, ids=lambda step: type(step).__name__)
