@@ -75,7 +75,7 @@ SCRIPT = """\
 import pickle, sys, onnxruntime
 answer = lambda found: (pickle.dump(found, sys.stdout.buffer), sys.stdout.buffer.flush())
 answer(onnxruntime.__version__)
-while True:
+while sys.stdin.buffer.peek(1):
     content, feeds = pickle.load(sys.stdin.buffer)
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     answer([[part.tolist() if part.dtype == object else part for part in session.run(None, feed)] for feed in feeds])
