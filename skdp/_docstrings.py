@@ -5,8 +5,9 @@ import sys
 import textwrap
 from collections import ChainMap
 from collections.abc import Callable, Iterable
-from functools import cache
-from inspect import signature
+from functools import cache, update_wrapper
+from inspect import getattr_static, signature
+from types import FunctionType
 from typing import Any, TypeVar
 
 Documented = TypeVar("Documented", bound=Callable[..., Any])
@@ -42,6 +43,24 @@ def fill_docstring(**texts: str) -> Callable[[Documented], Documented]:
         return documented
 
     return decorate
+
+
+def complete_methods(kind: type, **texts: str) -> None:
+    """Give a class its own copies of the methods whose docstrings have a ``{name}``, filled by `fill_docstring`.
+
+    Parameters
+    ----------
+    kind : type
+        The class, which inherits most of these methods.
+    **texts : str
+        The text for each name.
+    """
+    for name in dir(kind):
+        method = getattr_static(kind, name)
+        if isinstance(method, FunctionType) and any(f"{{{text}}}" in (method.__doc__ or "") for text in texts):
+            copied = FunctionType(method.__code__, method.__globals__, name, method.__defaults__, method.__closure__)
+            copied.__kwdefaults__ = method.__kwdefaults__
+            setattr(kind, name, fill_docstring(**texts)(update_wrapper(copied, method)))
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -247,7 +247,7 @@ class DPAUCMaximizer(DPClassifier):
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records, used as given: rows are not clipped.
 
         Returns
@@ -267,7 +267,7 @@ class DPAUCMaximizer(DPClassifier):
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records.
         y : array-like of shape (n_samples,) or None, default=None
             Labels from ``classes_``; both must be present. A table in partitions may name them.

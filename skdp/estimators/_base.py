@@ -114,12 +114,13 @@ class DPEstimator(Exported, BoundToLedgers, Displayed, CallbackSupportMixin, Bas
     """
 
     _task_class: ClassVar[type[Task]]
+    _takes_sparse: ClassVar[bool] = True
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: sparse tables are accepted, and secure noise is not reproducible."""
+        """Return scikit-learn's tags: most estimators take sparse tables, and secure noise is not reproducible."""
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self._is_noisy() and NoiseSource().secure
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self._takes_sparse
         return tags
 
     def _is_noisy(self) -> bool:

@@ -116,8 +116,8 @@ class DPClassifier(ClassifierMixin, DPEstimator):
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
+        X : {table} of shape (n_samples, n_features)
+            {records}
         y : array-like of shape (n_samples,)
             Class labels.
         persons : array-like of shape (n_samples,), str or None, default=None
@@ -142,7 +142,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records, used as given: rows are not clipped.
 
         Returns
@@ -161,7 +161,7 @@ class DPClassifier(ClassifierMixin, DPEstimator):
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records.
 
         Returns
@@ -204,7 +204,7 @@ class DPProbabilisticClassifier(DPClassifier):
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records.
 
         Returns
@@ -220,7 +220,7 @@ class DPProbabilisticClassifier(DPClassifier):
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records.
 
         Returns

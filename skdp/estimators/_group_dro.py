@@ -200,8 +200,8 @@ class DPGroupDROClassifier(DPProbabilisticClassifier):
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
+        X : {table} of shape (n_samples, n_features)
+            {records}
         y : array-like of shape (n_samples,)
             Labels of two classes.
         groups : array-like of shape (n_samples,) or None, default=None

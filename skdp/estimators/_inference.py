@@ -246,7 +246,7 @@ class IntervalMixin(PenalizedModel):
 
         Parameters
         ----------
-        X : array-like, CSR or data frame of shape (n_samples, n_features)
+        X : {rows} of shape (n_samples, n_features)
             Records, used as given: rows are not clipped.
         level : float, default=0.95
             Probability that an interval holds the mean, in (0, 1).

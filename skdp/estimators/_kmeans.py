@@ -16,7 +16,7 @@ from skdp.estimators._base import WeightedMixin
 from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
 from skdp.estimators._unsupervised import DPUnlabelled, UnlabelledTask
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import describe_tables, explain_refusals
 from skdp.solvers import SolverResult
 from skdp.solvers._unlabelled import UnlabelledProblem
 from skdp.solvers.statistics.clusters import ClusterDescent, Clusters, Stages
@@ -57,6 +57,7 @@ class KMeansTask(UnlabelledTask):
         }
 
 
+@describe_tables
 @complete_docstring
 class DPKMeans(ClassNamePrefixFeaturesOutMixin, WeightedMixin, TransformerMixin, DPUnlabelled):
     r"""K-means clustering that is differentially private.
@@ -185,7 +186,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, WeightedMixin, TransformerMixin,
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records, used as given: rows are not clipped. What is returned for records of the fit is as private as they are.
 
         Returns
@@ -207,7 +208,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, WeightedMixin, TransformerMixin,
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records, used as given: rows are not clipped. What is returned for records of the fit is as private as they are.
 
         Returns
@@ -226,7 +227,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, WeightedMixin, TransformerMixin,
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records.
         y : object, default=None
             Not read.

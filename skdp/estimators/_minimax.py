@@ -292,8 +292,8 @@ class DPMinimax(DPEstimator):
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
+        X : {table} of shape (n_samples, n_features)
+            {records}
         y : array-like of shape (n_samples,) or None, default=None
             Targets, finite numbers, which the problem sees unchanged. None means zeros.
         persons : array-like of shape (n_samples,), str or None, default=None

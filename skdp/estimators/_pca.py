@@ -16,7 +16,7 @@ from skdp.data._predictions import takes_tables
 from skdp.estimators._plan import Plan
 from skdp.estimators._raw_predictions import raw_predictions
 from skdp.estimators._unsupervised import DPUnlabelled, UnlabelledTask
-from skdp.estimators._unsupported import explain_refusals
+from skdp.estimators._unsupported import describe_tables, explain_refusals
 from skdp.privacy.errors import LowSignalWarning
 from skdp.solvers import Problem, SolverResult
 from skdp.solvers.statistics.principal_components import Components, PrincipalComponents
@@ -82,6 +82,7 @@ class PCATask(UnlabelledTask):
             )
 
 
+@describe_tables
 @complete_docstring
 class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
     r"""Principal components with differential privacy.
@@ -242,7 +243,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records, used as given: rows are not clipped. What is returned for records of the fit is as private as they are.
 
         Returns

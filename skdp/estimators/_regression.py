@@ -142,7 +142,7 @@ class DPLinearRegression(WeightedMixin, InferenceMixin, LinearModel, DPRegressor
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records, used as given: rows are not clipped.
         return_interval : float or None, default=None
             Level, in (0, 1), of an interval for the mean target of records with the same features. It covers and assumes the same

@@ -421,8 +421,8 @@ class DPRegressor(RegressorMixin, DPEstimator):
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
-            Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
+        X : {table} of shape (n_samples, n_features)
+            {records}
         y : array-like of shape (n_samples,)
             Targets, finite numbers. `DPLinearRegression` also takes the shape (n_samples, n_targets).
         persons : array-like of shape (n_samples,), str or None, default=None
@@ -455,7 +455,7 @@ class DPRegressor(RegressorMixin, DPEstimator):
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records, used as given: rows are not clipped.
 
         Returns

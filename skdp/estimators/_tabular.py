@@ -54,7 +54,7 @@ class TabularModel(ColumnModel):
     Attributes
     ----------
     estimator_ : estimator
-        The fitted estimator that was chosen, with attributes of its own.
+        The fitted estimator that was chosen, with attributes of its own: one of *See Also*.
     learnt_ : dict
         What was learned of each column. Present only if columns were learned.
     privacy_report_ : PrivacyReport
@@ -234,7 +234,7 @@ class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticCla
 
     See Also
     --------
-    DPGradientBoostingClassifier, DPAdditiveClassifier : Two of the estimators that it chooses from.
+    DPGradientBoostingClassifier, DPAdditiveClassifier, DPLogisticRegression : The estimators that it chooses from.
 
     Notes
     -----
@@ -265,10 +265,10 @@ class DPTabularClassifier(StagedClassification, TabularModel, DPProbabilisticCla
 class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
     r"""The regressor to start with: differentially private, with nothing to describe or to tune.
 
-    It fits another estimator: `DPGradientBoostingRegressor` where noise leaves trees a chance, and
-    `DPLinearRegression` elsewhere. The number of records,
-    the number of columns and the budget decide, which are public, so the choice costs nothing. What is not given about the
-    columns of a data frame is learned within the same budget. The report states what was chosen and why.
+    It fits another estimator: `DPGradientBoostingRegressor` where noise leaves trees a chance, and `DPLinearRegression`
+    elsewhere. The number of records, the number of columns and the budget decide, which are public, so the choice costs nothing.
+    What is not given about the columns of a data frame is learned within the same budget. The report states what was chosen and
+    why.
 
     Parameters
     ----------
@@ -290,7 +290,8 @@ class DPTabularRegressor(StagedRegression, TabularModel, DPRegressor):
 
     See Also
     --------
-    DPGradientBoostingRegressor, DPAdditiveRegressor : Two of the estimators that it chooses from.
+    DPGradientBoostingRegressor, DPLinearRegression : The estimators that it chooses from.
+    DPAdditiveRegressor : Curves of columns.
 
     Notes
     -----

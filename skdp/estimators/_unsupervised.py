@@ -139,8 +139,8 @@ class DPUnlabelled(DPEstimator):
 
         Parameters
         ----------
-        X : array-like, CSR or CSC of shape (n_samples, n_features), or table in partitions
-            Records; the column names of a data frame are kept. Not copied if the dtype is an integer type, float32 or float64.
+        X : {table} of shape (n_samples, n_features)
+            {records}
         y : object, default=None
             Not read; for pipelines.
         persons : array-like of shape (n_samples,), str or None, default=None

@@ -1,11 +1,11 @@
 """Refuse parameters of scikit-learn's estimators that cannot exist here, and explain why."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from inspect import Parameter, signature
 from typing import Any
 
-from skdp._docstrings import Kind, complete_docstring
+from skdp._docstrings import Kind, complete_docstring, complete_methods
 
 REFUSED = {
     "warm_start": "starting from an earlier private fit composes with it, so one fit's guarantee would not be the whole one",
@@ -50,7 +50,32 @@ def complete_estimator(kind: Kind) -> Kind:
     parameters = sorted(given.parameters.values(), key=lambda one: one.name in ("random_state", "verbose"))
     init.__signature__ = given.replace(parameters=parameters)
     kind.__init__ = explain_refusals(init)  # type: ignore[misc]
-    return complete_docstring(kind)
+    return describe_tables(complete_docstring(kind))
+
+
+def describe_tables(kind: Kind) -> Kind:
+    """Decorate an estimator: its methods say what X may be.
+
+    In their docstrings, ``{table}`` stands for all kinds of tables, ``{rows}`` for those in memory, and ``{records}`` for what
+    `fit` takes.
+    """
+    in_memory = "array-like, data frame, CSR or CSC" if kind._takes_sparse else "array-like or data frame"  # type: ignore[attr-defined]
+    complete_methods(kind, table=f"{in_memory}, or table in partitions", rows=in_memory, records=" ".join(_records(kind)))
+    return kind
+
+
+def _records(kind: Any) -> Iterator[str]:
+    """Yield sentences on the records that `fit` takes."""
+    learns = "schema" in signature(kind).parameters
+    if learns:
+        yield "Records. The columns of a data frame may be numbers, text or dates, and have missing cells. An array"
+        yield "or a sparse table has finite numbers alone." if kind._takes_sparse else "has finite numbers alone."
+    else:
+        yield "Records: finite numbers. The column names of a data frame are kept."
+    if not kind._takes_sparse:
+        yield "Sparse tables are refused."
+    yield "`skdp.data` and Dask have tables in partitions,"
+    yield 'which most solvers take; text in them needs ``schema="learn"``, or a schema.' if learns else "which most solvers take."
 
 
 def refuse(kind: type, given: dict[str, Any]) -> None:

@@ -346,6 +346,20 @@ def test_every_storage_gives_the_same_model(name, bounds):
 
 
 @EVERY
+def test_its_methods_say_which_tables_they_take(name):
+    """Sparse tables are tried above."""
+    kind, model = getattr(skdp.estimators, name), made(name)
+    texts = [method.__doc__ or "" for method in vars(kind).values() if inspect.isfunction(method)]
+    assert not [text for text in texts if re.search(r"\{\w+\}", text)]
+    refused = not model.__sklearn_tags__().input_tags.sparse
+    assert ("Sparse tables are refused" in kind.fit.__doc__) is refused is ("CSR" not in kind.fit.__doc__)
+    assert ("missing cells" in kind.fit.__doc__) is ("schema" in model.get_params())
+    if "schema" not in model.get_params():
+        with pytest.raises(ValueError, match="cannot be read"):
+            model.fit(FRAME.assign(d="x"), target(name))
+
+
+@EVERY
 def test_searches_of_scikit_learn_take_it(name):
     model = made(name)
     scoring = None if hasattr(model, "score") else lambda model, X, y: -abs(released(model)).sum()

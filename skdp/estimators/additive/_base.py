@@ -66,17 +66,17 @@ class ColumnModel(DPEstimator):
         Column names. Present only if X has column names.
     """
 
+    _takes_sparse = False
     schema: Any
 
     @abstractmethod
     def __init__(self) -> None: ...
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: text needs a schema, tables are dense, and scores on small tables are poor with noise."""
+        """Return scikit-learn's tags: text needs a schema, and scores on small tables are poor with noise."""
         tags = super().__sklearn_tags__()
         if tags.classifier_tags is not None:
             tags.classifier_tags.poor_score = self._is_noisy()
-        tags.input_tags.sparse = False
         tags.input_tags.string = tags.input_tags.categorical = self.schema is not None
         return tags
 
@@ -255,7 +255,7 @@ class AdditiveModel(ColumnModel):
 
         Parameters
         ----------
-        X : DataFrame, or array-like of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records.
 
         Returns

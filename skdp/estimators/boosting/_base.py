@@ -133,7 +133,7 @@ class BoostedModel(AdditiveModel):
 
         Parameters
         ----------
-        X : DataFrame, or array-like of shape (n_samples, n_features)
+        X : {table} of shape (n_samples, n_features)
             Records.
 
         Returns

@@ -37,7 +37,7 @@ class StagedClassification(DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {rows} of shape (n_samples, n_features)
             Records.
 
         Yields
@@ -53,7 +53,7 @@ class StagedClassification(DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {rows} of shape (n_samples, n_features)
             Records.
 
         Yields
@@ -68,7 +68,7 @@ class StagedClassification(DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {rows} of shape (n_samples, n_features)
             Records.
 
         Yields
@@ -101,7 +101,7 @@ class StagedRegression(DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : {rows} of shape (n_samples, n_features)
             Records.
 
         Yields
