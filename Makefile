@@ -52,7 +52,7 @@ lint: $(NEWEST)/.ready
 # The site, in docs/_build/html; runs the examples
 docs: export OMP_NUM_THREADS = 1
 docs: $(DOCS)/.ready
-	$(DOCS)/bin/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+	$(DOCS)/bin/python -m sphinx -W --keep-going -j auto -b html -d docs/_build/doctrees docs docs/_build/html
 
 # The newest scikit-learn that this Python can have
 $(NEWEST)/.ready: pyproject.toml skdp/_version.py

@@ -106,6 +106,7 @@ plt.show()
 
 with ledger, reproducible_noise(2):
     curves.fit(stays[train], back[train])
+# sphinx_gallery_thumbnail_number = 3
 AdditiveDisplay.from_estimator(curves)
 plt.show()
 

@@ -3,9 +3,10 @@
 import functools
 from collections.abc import Callable, Iterator
 from inspect import Parameter, signature
+from textwrap import fill
 from typing import Any
 
-from skdp._docstrings import Kind, complete_docstring, complete_methods
+from skdp._docstrings import WIDTH, Kind, complete_docstring, complete_methods
 
 REFUSED = {
     "warm_start": "starting from an earlier private fit composes with it, so one fit's guarantee would not be the whole one",
@@ -57,10 +58,13 @@ def describe_tables(kind: Kind) -> Kind:
     """Decorate an estimator: its methods say what X may be.
 
     In their docstrings, ``{table}`` stands for all kinds of tables, ``{rows}`` for those in memory, and ``{records}`` for what
-    `fit` takes.
+    `fit` takes, which the summary of the class also says.
     """
     in_memory = "array-like, data frame, CSR or CSC" if kind._takes_sparse else "array-like or data frame"  # type: ignore[attr-defined]
-    complete_methods(kind, table=f"{in_memory}, or table in partitions", rows=in_memory, records=" ".join(_records(kind)))
+    records = " ".join(_records(kind))
+    complete_methods(kind, table=f"{in_memory}, or table in partitions", rows=in_memory, records=records)
+    before, title, others = (kind.__doc__ or "").partition("\n\nParameters\n")
+    kind.__doc__ = f"{before}\n\n{fill(f'**X.** {records}', WIDTH)}{title}{others}"
     return kind
 
 

@@ -328,7 +328,7 @@ def test_a_weak_guarantee_is_warned_of_once():
     (
         ("auto", 10, "numbers: 2, with no hats, whose noise would win; categories: 0; pairs: 1; functions: "),
         (0, 10, "numbers: 2, with no hats, as asked for; categories: 0; pairs: 1; functions: "),
-        (3, 10, "numbers: 2, with hats on 8 public knots each; categories: 0; pairs: 1; functions: "),
+        (3, 10, "numbers: 2, with hats on 8 knots each, placed by their bounds; categories: 0; pairs: 1; functions: "),
         ("private", 10**6, "numbers: 2, with hats on 21 knots each, placed by the first release; categories: 0; pairs: 1"),
     ),
 )

@@ -28,7 +28,7 @@ class DPAdditiveClassifier(WeightedMixin, IntervalMixin, AdditiveModel, DPProbab
 
     The log-odds are the sum of one function per column: piecewise linear for a number, one value per category. Each pair of
     columns in ``interactions`` adds a function of both. For more than two classes there is one such sum per class. The functions
-    are combinations of public basis functions, which cost no privacy: hats on public knots, the scaled value itself, and
+    are combinations of basis functions that follow from the bounds and categories: hats on knots, the scaled value itself, and
     indicators. One call of ``fit`` finds the combination from noisy answers only. There is nothing to tune.
 
     Parameters
@@ -130,9 +130,9 @@ class DPAdditiveRegressor(WeightedMixin, IntervalMixin, AdditiveModel, DPRegress
     r"""Additive regression whose fitted model is differentially private.
 
     The prediction is the sum of one function per column: piecewise linear for a number, one value per category. Each pair of
-    columns in ``interactions`` adds a function of both. The functions are combinations of public basis functions, which cost no
-    privacy: hats on public knots, the scaled value itself, and indicators. One call of ``fit`` finds the combination from noisy
-    answers only. There is nothing to tune.
+    columns in ``interactions`` adds a function of both. The functions are combinations of basis functions that follow from the
+    bounds and categories: hats on knots, the scaled value itself, and indicators. One call of ``fit`` finds the combination from
+    noisy answers only. There is nothing to tune.
 
     Parameters
     ----------

@@ -233,7 +233,7 @@ class AdditiveTask(Task):
     def described(self, plan: Plan) -> dict[str, Any]:
         additive = Additive.of(plan.problem)
         basis = additive.basis
-        where = "public knots each" if additive.front is None else "knots each, placed by the first release"
+        where = f"knots each, placed by {'their bounds' if additive.front is None else 'the first release'}"
         none = "no hats, whose noise would win" if isinstance(self.knots, str) else "no hats, as asked for"
         hats = f"hats on {basis.knots.size} {where}" if basis.n_intervals else none
         numbers = f"{len(basis.numbers)}, with {hats}" if basis.numbers else "0"
