@@ -95,7 +95,6 @@ sphinx_gallery_conf = {
     "inspect_global_variables": False,
     "download_all_examples": False,
     "show_memory": False,
-    "parallel": True,  # as many as Sphinx has: -j
     "show_signature": False,
     "remove_config_comments": True,
     "within_subsection_order": "generated.example_place",
