@@ -9,6 +9,7 @@ import numpy as np
 from skdp.privacy.data.kernels import Kernel, Records, part_of, weighted
 from skdp.privacy.data.private_data import PrivateData
 from skdp.privacy.data.summation import BLOCK, TreeSum, summation_error
+from skdp.privacy.engines.in_threads import by_parts, thread_count
 
 # Blocks whose leaves and terms are computed at a time; a choice: their arrays stay in a processor's cache.
 AT_ONCE = 8
@@ -53,6 +54,7 @@ class BinnedRecords(PrivateData):
         self._trees = np.zeros_like(scores)  # what the averaged trees have added
         self._presence, self._chunk_rows = presence, chunk_rows
         self._last: tuple[Any, ...] | None = None  # bins, a tree, and the leaves of these records in it
+        self._n_threads = thread_count() if len(targets) > AT_ONCE * BLOCK else 1
         self.n_features, self.n_samples = len(bins), len(targets) if n_samples is None else n_samples
 
     @property
@@ -79,10 +81,13 @@ class BinnedRecords(PrivateData):
         """
         table, found = copy.copy(self), self._leaves(columns, splits)
         table._scores, table._trees = np.empty_like(self._scores), np.empty_like(self._trees)
-        for part in self._parts():
+
+        def add(part: slice) -> None:
             added = np.take(values, found[part], axis=1)
             np.add(self._scores[:, part], added, out=table._scores[:, part])
             np.add(self._trees[:, part], np.multiply(added, np.float32(share), out=added), out=table._trees[:, part])
+
+        self._each(add)
         return table
 
     def counts(self, sizes: list[int]) -> np.ndarray:
@@ -179,21 +184,32 @@ class BinnedRecords(PrivateData):
         """Return the leaf of each record; the last tree's are kept, because a tree is added after its leaves are summed."""
         last = self._last
         if last is None or last[0] is not self._bins or not all(map(np.array_equal, last[1:3], (columns, splits))):
-            found = np.concatenate([leaves(self._bins, columns, splits, part) for part in self._parts()])
+            found, leaf = np.empty(len(self._targets), np.min_scalar_type((1 << len(columns)) - 1)), leaf_finder(columns, splits)
+
+            def find(part: slice) -> None:
+                found[part] = leaf(self._bins, part)
+
+            self._each(find)
             last = self._last = self._bins, columns.copy(), splits.copy(), found
         return np.asarray(last[3])
 
-    def _summed(
-        self, terms: Callable[[slice], tuple[np.ndarray, ...]], added: Callable[..., np.ndarray]
-    ) -> np.ndarray:
+    def _summed(self, terms: Callable[[slice], tuple[np.ndarray, ...]], added: Callable[..., np.ndarray]) -> np.ndarray:
         """Return the sum of what ``added`` makes of the terms of each block, which are computed for several blocks at a time."""
-        total = TreeSum(self._chunk_rows)
-        for part in self._parts():
+
+        def sums(part: slice) -> list[np.ndarray]:
             found = terms(part)
-            for start in range(0, part.stop - part.start, BLOCK):
-                block = [one[start : start + BLOCK] for one in found]
-                total.add(added(*block), len(block[0]))
+            starts = range(0, part.stop - part.start, BLOCK)
+            return [added(*(one[start : start + BLOCK] for one in found)) for start in starts]
+
+        total, parts = TreeSum(self._chunk_rows), self._parts()
+        for part, blocks in zip(parts, by_parts(sums, parts, self._n_threads), strict=True):
+            for start, block in zip(range(part.start, part.stop, BLOCK), blocks, strict=True):
+                total.add(block, min(BLOCK, part.stop - start))
         return total.total()
+
+    def _each(self, work: Callable[[slice], None]) -> None:
+        for _ in by_parts(work, self._parts(), self._n_threads):
+            pass
 
     def _parts(self) -> list[slice]:
         n, size = len(self._targets), AT_ONCE * BLOCK
@@ -224,24 +240,42 @@ def leaves(bins: Columns, columns: np.ndarray, splits: np.ndarray, part: slice =
     ndarray of int of shape (m,)
         Bit d of the number is the side of split d.
     """
-    leaf = np.zeros(bins[0][part].size, dtype=np.min_scalar_type((1 << len(columns)) - 1))
-    for start in range(0, len(columns), 8):  # eight bits at a time: bytes are several times faster than longer numbers
-        byte = _byte(bins, columns[start : start + 8], splits[start : start + 8], part)
-        leaf |= np.left_shift(byte, start, dtype=leaf.dtype) if start else byte
-    return leaf
+    return leaf_finder(columns, splits)(bins, part)
 
 
-def _byte(bins: Columns, columns: np.ndarray, splits: np.ndarray, part: slice) -> np.ndarray:
-    """Return the number of the leaf of each record in a tree of at most eight splits."""
-    byte = np.zeros(bins[0][part].size, dtype=np.uint8)
-    above, bit, tables = np.empty(byte.size, dtype=bool), np.empty_like(byte), {}
-    for depth, (column, sides) in enumerate(zip(columns.tolist(), splits, strict=True)):
-        first = int(sides.argmax())
-        if sides[first:].all():  # a cut of a number; comparing is faster than looking up
+def leaf_finder(columns: np.ndarray, splits: np.ndarray) -> Callable[[Columns, slice], np.ndarray]:
+    """Return what maps bins and a part of the records to `leaves` in a tree."""
+    # Eight bits at a time: bytes are several times faster than longer numbers.
+    finders = [_ByteFinder(columns[start : start + 8], splits[start : start + 8]) for start in range(0, max(1, len(columns)), 8)]
+
+    def found(bins: Columns, part: slice) -> np.ndarray:
+        leaf = finders[0](bins, part)
+        for place, finder in enumerate(finders[1:], start=1):
+            longer = np.min_scalar_type((1 << len(columns)) - 1)
+            leaf = leaf | np.left_shift(finder(bins, part), 8 * place, dtype=longer)
+        return leaf
+
+    return found
+
+
+class _ByteFinder:
+    """Find the leaf of each record in a tree of at most eight splits."""
+
+    def __init__(self, columns: np.ndarray, splits: np.ndarray) -> None:
+        cuts = splits[:, -1] & (splits[:, 1:] >= splits[:, :-1]).all(axis=1)  # of a number; comparing is faster than looking up
+        sides = zip(columns.tolist(), splits.argmax(axis=1).tolist(), cuts.tolist(), strict=True)
+        self._cuts = [(column, first, np.uint8(1 << place)) for place, (column, first, cut) in enumerate(sides) if cut]
+        self._tables: dict[int, np.ndarray] = {}  # one look-up for all further splits of a column
+        for place in np.flatnonzero(~cuts).tolist():
+            column, table = int(columns[place]), splits[place].view(np.uint8) << np.uint8(place)
+            self._tables[column] = self._tables[column] | table if column in self._tables else table
+
+    def __call__(self, bins: Columns, part: slice) -> np.ndarray:
+        leaf = np.zeros(bins[0][part].size, dtype=np.uint8)
+        above, bit = np.empty(leaf.size, dtype=bool), np.empty_like(leaf)
+        for column, first, weight in self._cuts:
             np.greater_equal(bins[column][part], first, out=above)
-            byte |= np.multiply(above.view(np.uint8), np.uint8(1 << depth), out=bit)
-        else:  # one look-up for all further splits of a column
-            tables[column] = tables.get(column, 0) | (sides.view(np.uint8) << np.uint8(depth))
-    for column, table in tables.items():
-        byte |= np.take(table, bins[column][part])
-    return byte
+            leaf |= np.multiply(above.view(np.uint8), weight, out=bit)
+        for column, table in self._tables.items():
+            leaf |= np.take(table, bins[column][part])
+        return leaf

@@ -1,9 +1,65 @@
 """Do tasks in threads, and yield their results in order."""
 
+import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import cache
 from typing import Any
+
+from joblib import cpu_count
+from threadpoolctl import ThreadpoolController
+
+from skdp.privacy.errors import silent
+
+LONGEST = 16  # parts that a thread takes at a time, at most; a choice, which bounds the results that wait for their turn
+
+
+def thread_count() -> int:
+    """Return the number of threads to work with: as many as BLAS has, which users limit, at most one per processor."""
+    return min([cpu_count(), *(library["num_threads"] for library in _blas().info())])
+
+
+def by_parts(function: Callable[[Any], Any], parts: Sequence[Any], n_threads: int) -> Iterator[Any]:
+    """Yield what a function returns for each part, in order; each thread takes several neighbouring parts at a time.
+
+    Parameters
+    ----------
+    function : callable
+        Works on a part. NumPy lets other threads run meanwhile.
+    parts : sequence
+        The parts.
+    n_threads : int
+        Number of threads; 1 works in the thread of the caller.
+
+    Yields
+    ------
+    object
+        What the function returns.
+    """
+    if n_threads == 1:
+        yield from map(function, parts)
+        return
+
+    def in_turn(some: Sequence[Any]) -> list[Any]:
+        with silent():
+            return [function(part) for part in some]
+
+    length = min(-(-len(parts) // n_threads), LONGEST)
+    tasks = ((parts[start : start + length],) for start in range(0, len(parts), length))
+    for results in in_order(_pool(os.getpid(), n_threads), n_threads, in_turn, tasks):
+        yield from results
+
+
+@cache
+def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
+    """Return the threads of a process, which stay; a forked process has none of its parent's."""
+    return ThreadPoolExecutor(n_threads)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
 
 
 def in_order(
