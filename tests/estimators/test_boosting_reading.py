@@ -40,15 +40,15 @@ def closed_figures():
     pyplot.close("all")
 
 
-def trees(rng, values=None):
+def trees(rng, values=None, depth=DEPTH):
     """Of two outputs; in one of them all splits are of one column, and the release says that a category has no records."""
-    columns = np.vstack([rng.integers(0, 4, (N_TREES - 1, DEPTH)), np.zeros((1, DEPTH), int)])
+    columns = np.vstack([rng.integers(0, 4, (N_TREES - 1, depth)), np.zeros((1, depth), int)])
     columns[0, :2] = 2, 2
-    splits = rng.random((N_TREES, DEPTH, max(BINS.sizes))) < 0.5
+    splits = rng.random((N_TREES, depth, max(BINS.sizes))) < 0.5
     shares = [rng.dirichlet(np.ones(size)) for size in BINS.sizes]
     shares[0] = np.array([0.0, 0.4, 0.3, 0.2, 0.1])
     background = Background(np.concatenate(shares).astype(np.float32), np.array([0.1, 0.2, 0.05], np.float32), 4.0, 0.5)
-    values = rng.normal(size=(N_TREES, 2, 1 << DEPTH)).astype(np.float32)
+    values = rng.normal(size=(N_TREES, 2, 1 << depth)).astype(np.float32)
     return Trees(BINS, columns.astype(np.uint8), np.packbits(splits, axis=2), values, background)
 
 
@@ -57,30 +57,27 @@ def everywhere(model):
     bins = np.stack([place.ravel() for place in np.indices(BINS.sizes)])
     shares = np.split(model.background.shares.astype(float), np.cumsum(BINS.sizes)[:-1])
     shares = [np.maximum(part, RAREST) / np.maximum(part, RAREST).sum() for part in shares]
-    return model.predicted(bins, bins.shape[1]).reshape(*BINS.sizes, -1), shares
+    return model.predicted(bins).reshape(*BINS.sizes, -1), shares
 
 
-@pytest.mark.parametrize("limit", (2**4, 2**8, 2**9, 2**16))
-def test_a_sum_of_merged_trees_is_that_of_the_trees(limit, rng, monkeypatch):
-    """Three trees of depth 4: each alone, two and one, or all three as one tree of depth 12."""
-    monkeypatch.setattr(_trees, "MOST_LEAVES", limit)
-    model = trees(rng)
+@pytest.mark.parametrize("depth, n_merged", ((2, 1), (4, 2), (5, 3), (9, 3)))
+def test_a_prediction_adds_what_all_trees_add(depth, n_merged, rng, monkeypatch):
+    """In one block or in several, the last one short; how many records there are changes no bit of the others."""
+    model = trees(rng, depth=depth)
+    assert len(list(model._merged())) == n_merged
     bins = np.stack([rng.integers(0, size, 5000) for size in BINS.sizes]).astype(np.uint8)
-    assert len(list(model._merged(5000))) == {2**4: 3, 2**8: 2, 2**9: 2, 2**16: 1}[limit]
-    whole = model.predicted(bins, 5000)
+    whole = model.predicted(bins)
     assert whole == pytest.approx(sum(model.staged(bins)).T, abs=1e-5)
-    assert model.predicted(bins[:, :3], 3) == pytest.approx(whole[:3], abs=1e-5)  # too few records to merge
-    np.testing.assert_array_equal(model.predicted(bins[:, :3], 5000), whole[:3])  # how many are like them changes no bit
-    assert model.predicted(bins[:, :0], 0).shape == (0, 2)
-    monkeypatch.setattr(_trees, "BLOCK", 700)
-    monkeypatch.setattr(_trees, "LARGEST_BLOCK", 1300)
-    assert model.predicted(bins, 5000) == pytest.approx(sum(model.staged(bins)).T, abs=1e-5)  # several blocks, the last one short
+    np.testing.assert_array_equal(model.predicted(bins[:, :3]), whole[:3])
+    assert model.predicted(bins[:, :0]).shape == (0, 2)
+    monkeypatch.setattr(_trees, "BLOCK", 100)
+    monkeypatch.setattr(_trees, "thread_count", lambda: 3)
+    np.testing.assert_array_equal(model.predicted(bins), whole)
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", (DPGradientBoostingRegressor, *slow(DPGradientBoostingClassifier)))
 def test_predictions_do_not_depend_on_how_many_rows_are_predicted_at_once(kind, rng, monkeypatch):
-    """Trees of a fit, which are merged where there are many rows; sums in float32 differ by about 1e-8 then."""
     monkeypatch.setattr(_rule, "N_TREES", 20)
     X = rng.uniform(-1, 1, (3000, 3))
     score, given = X[:, 0] * X[:, 1] + X[:, 2], {"target_bounds": (-2, 2)}
@@ -88,8 +85,6 @@ def test_predictions_do_not_depend_on_how_many_rows_are_predicted_at_once(kind, 
         score, given = np.digitize(score, [-0.5, 0.5]), {}
     model = kind(20.0, feature_bounds=1.0, **given).fit(X, score)
     many, raw = np.resize(X, (2**16, 3)), "decision_function" if hasattr(model, "classes_") else "predict"
-    numbers = [sum(1 for _ in model.trees_._merged(len(rows))) for rows in (X, many)]
-    assert numbers == [20, 10]
     whole = getattr(model, raw)(many)
     for rows in (1, len(X)):
         np.testing.assert_allclose(getattr(model, raw)(X[:rows]), whole[:rows], rtol=0, atol=1e-13)
@@ -414,8 +409,8 @@ def test_levels_without_records_add_the_mean_over_the_others(rng):
     bins = np.stack([place.ravel() for place in np.indices(BINS.sizes)]).astype(np.uint8)
     flat = expected.reshape(bins.shape[1], -1)
     np.testing.assert_allclose(sum(averaged.staged(bins)).T, flat, atol=1e-5)
-    one = averaged.predicted(bins[:, 200:], bins.shape[1])
-    np.testing.assert_array_equal(one, averaged.predicted(bins, bins.shape[1])[200:])  # whatever the others are
+    one = averaged.predicted(bins[:, 200:])
+    np.testing.assert_array_equal(one, averaged.predicted(bins)[200:])  # whatever the others are
     reader, plainly = TreeReader(averaged), TreeReader(model)
     np.testing.assert_allclose(reader.explained(bins).sum(axis=1) + reader.mean, flat, atol=1e-5)
     values, were = reader.single(0)[:-1], plainly.single(0)[:-1]

@@ -158,7 +158,7 @@ class BoostedModel(AdditiveModel):
     def _raw(self, X: Any) -> np.ndarray:
         raw, bins = self._read_to_predict(X)
         if self.trees_ is not None:
-            raw += self.trees_.predicted(bins, len(raw))
+            raw += self.trees_.predicted(bins)
         return raw[:, 0] if self.coef_.ndim == 1 else raw
 
     def _staged(self, X: Any) -> Iterator[np.ndarray]:

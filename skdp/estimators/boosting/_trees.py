@@ -1,15 +1,15 @@
 """Random oblivious trees on bins: how they are drawn, what their leaves add, and what they say about the columns."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from joblib import cpu_count
 
 from skdp._projections import onto_simplex
-from skdp.privacy.data.binned_records import leaves
+from skdp.privacy.data.binned_records import AT_ONCE, leaf_finder, leaves
 from skdp.privacy.data.bins import EDGES, Bins
+from skdp.privacy.data.summation import BLOCK
+from skdp.privacy.engines.in_threads import by_parts, thread_count
 
 EVEN_CUTS = 0.5  # share of the cuts of numbers at an even place between the bounds; the others are at a quantile; a choice
 QUANTILES = 0.02, 0.98  # between which quantiles a cut may be; a choice
@@ -22,10 +22,6 @@ SURE = 2.0  # standard deviations beyond which a difference of counts is not tak
 # Share of the first weights in the weights of columns, factor of older gains, and standard deviations of noise beside which the
 # share of a leaf counts little. With a smaller share ijcnn1 lost .006 of AUC, and with fewer deviations bike .03 of R2.
 EXPLORED, KEPT, DAMPING = 0.5, 0.9, 30.0
-MOST_LEAVES = 2**16  # of trees that are merged for a prediction; a choice, whose values fit into a processor's cache
-# Records that are predicted at a time, at least and at most. Choices: the former fit into a processor's cache, and threads wait
-# less for each other with more. A million records with 1000 trees took 2.2 s with 2**17 and 1.9 s with 2**19, in two threads.
-BLOCK, LARGEST_BLOCK = 2**17, 2**19
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,56 +214,49 @@ class Trees:
         """Side of each bin, of shape (n_trees, depth, n_bins)."""
         return np.unpackbits(self.sides, axis=2, count=max(self.bins.sizes)).view(bool)
 
-    def predicted(self, bins: np.ndarray, n_records: int) -> np.ndarray:
+    def predicted(self, bins: np.ndarray) -> np.ndarray:
         """Return what all trees add to the raw predictions.
 
         Parameters
         ----------
         bins : ndarray of shape (n_columns, m)
             Bins of some records.
-        n_records : int
-            Number of all records of the call, which is public. It decides in which order values are added: the number of some of
-            them may follow from a record, which would change the last bits of the others.
 
         Returns
         -------
         ndarray of shape (m, n_outputs)
-            Each row is a function of its record and of ``n_records`` alone.
+            Each row is a function of its record alone.
         """
-        needed = self.needed(bins)
+        needed, trees = self.needed(bins), list(self._merged())
         if not needed.averages:
-            return self._sum(bins, lambda: self._merged(n_records)).T
+            return self._sum(bins, trees).T
         empty = np.any([(own == 0)[bins[column]] for column, own in needed.averages.items()], axis=0)
-        total, grown = np.empty((self.values.shape[1], bins.shape[1])), list(needed.grown())
-        total[:, empty] = self._sum(bins[:, empty], lambda: grown)
-        total[:, ~empty] = self._sum(bins[:, ~empty], lambda: self._merged(n_records))
+        total = np.empty((self.values.shape[1], bins.shape[1]))
+        total[:, empty] = self._sum(bins[:, empty], needed.grown())
+        total[:, ~empty] = self._sum(bins[:, ~empty], trees)
         return total.T
 
-    def _sum(self, bins: np.ndarray, trees: Callable[[], Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]]) -> np.ndarray:
+    def _sum(self, bins: np.ndarray, trees: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> np.ndarray:
         """Return the sum over trees, of shape (n_outputs, m)."""
-        total = np.zeros((self.values.shape[1], bins.shape[1]))
-        n_threads = cpu_count()
-        size = min(max(BLOCK, -(-bins.shape[1] // n_threads)), LARGEST_BLOCK)
+        total, size = np.zeros((self.values.shape[1], bins.shape[1])), AT_ONCE * BLOCK
+        found = [(leaf_finder(columns, splits), values.astype(np.float64)) for columns, splits, values in trees]
 
         def add(start: int) -> None:
             part = slice(start, start + size)
-            for columns, splits, values in trees():  # one at a time: all merged ones together would be slow to store
-                total[:, part] += np.take(values, leaves(bins, columns, splits, part), axis=1)
+            for leaf, values in found:
+                total[:, part] += np.take(values, leaf(bins, part), axis=1)
 
-        with ThreadPoolExecutor(n_threads) as pool:  # NumPy lets other threads run meanwhile; each block has its own place
-            list(pool.map(add, range(0, bins.shape[1], size)))
+        for _ in by_parts(add, range(0, bins.shape[1], size), thread_count() if bins.shape[1] > size else 1):
+            pass
         return total
 
-    def _merged(self, n_records: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield columns, splits and values of fewer and deeper trees with the same sum, for fewer look-ups of a value."""
-        (n_trees, depth), splits = self.columns.shape, self.splits
-        # As many trees in one as have together at most as many leaves as there are records: their leaves are pairs, triples and
-        # so on of leaves, and values of a pair are sums.
-        number = max(1, int(np.log2(min(max(n_records, 1), MOST_LEAVES))) // depth)
-        for start in range(0, n_trees, number):
+    def _merged(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield columns, splits and values of fewer trees with the same sum, whose leaves still have numbers of one byte."""
+        number, splits = max(1, 8 // self.columns.shape[1]), self.splits
+        for start in range(0, len(splits), number):
             part = slice(start, start + number)
             #  leaf of both = leaf of the first + 2^depth * leaf of the second
-            values = self.values[start].astype(np.float64)  # sums in float32 would depend on how many trees are in one
+            values = self.values[start].astype(np.float64)
             for one in self.values[start + 1 : start + number]:
                 values = (one[:, :, None] + values[:, None, :]).reshape(len(one), -1)
             yield self.columns[part].ravel(), splits[part].reshape(-1, splits.shape[2]), values

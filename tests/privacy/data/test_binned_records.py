@@ -8,6 +8,7 @@ from partitions import partitioned, random_cuts
 from scipy import sparse
 from seeded import source
 
+import skdp.privacy.data.binned_records as binned_records
 import skdp.privacy.data.training_data as training_data
 from skdp.losses import Logistic, Multinomial
 from skdp.privacy.accounting.noise_calibration import calibrate
@@ -133,6 +134,21 @@ def test_answers_from_partitions_are_those_of_the_table(storage, null, rng, monk
             assert np.linalg.norm(query.evaluate(other) - answer) <= 2 * whole.summation_error * query.clip_norm
         whole, aligned, other = (records.grown(*one, share) for records in (whole, aligned, other))
     assert not np.array_equal(BinCounts(SIZES).evaluate(whole), BinCounts(SIZES).evaluate(rows.binned(bins_of, coef))) or not null
+
+
+@pytest.mark.parametrize("depth", (3, 9))
+def test_threads_and_longer_parts_change_no_bit(depth, rng, monkeypatch):
+    _, rows = table(rng)
+    (*first, share), (*second, _) = (*tree(rng, depth, 3), 0.3), (*tree(rng, 2, 3), 1.0)
+    coef, answers = rng.normal(size=(D + 1, 3)), []
+    for at_once, n_threads in ((8, 1), (1, 1), (1, 2), (1, 3), (2, 5)):
+        monkeypatch.setattr(binned_records, "AT_ONCE", at_once)
+        monkeypatch.setattr(binned_records, "thread_count", lambda n_threads=n_threads: n_threads)
+        records = rows.binned(bins_of, coef).grown(*first, share)
+        assert records._n_threads == n_threads
+        found = [query.evaluate(records) for query in questions(Multinomial(3), first, second)]
+        answers.append(np.concatenate([*found, records._scores.ravel(), records._trees.ravel()]))
+    assert all(np.array_equal(answers[0], other) for other in answers[1:])
 
 
 def test_the_order_of_sums_follows_from_the_chunks(rng):
