@@ -76,8 +76,20 @@ def test_the_budget_is_shared_as_stated(adjacency):
         "StandardizedGradient",
         "StandardizedGradient",
     )
-    assert counts == (1, 1, 1, 1, 12, 28)
+    assert counts == (1, 1, 1, 1, 7, 17)
     assert shares == pytest.approx((0.05, 0.01, 0.186, 0.01, 0.2976, 0.4464), rel=1e-2)
+
+
+def test_noise_sets_the_number_of_steps_unless_it_is_given():
+    """Few where a prediction has little noise, 40 where it has much."""
+
+    def n_steps(solver, *facts, **more):
+        return sum(count for name, count, _ in spent(solver, problem(*facts, **more)) if name == "StandardizedGradient")
+
+    few, many = n_steps(WhitenedGradientDescent(), 10**6, 10), n_steps(WhitenedGradientDescent(), 400, 10)
+    between = n_steps(WhitenedGradientDescent(), 20_000, 50)
+    assert (few, many) == (24, 40) and 24 < between < 40
+    assert n_steps(WhitenedGradientDescent(31), 10**6, 10) == 31
 
 
 @pytest.mark.parametrize("fit_intercept", (True, False))
@@ -262,7 +274,7 @@ def test_the_clip_norm_shrinks_after_the_warm_up_unless_it_is_given(rng):
     X, y, _ = linear(rng, 20_000, 3, noise=0.05)
     seen, watched = watching()
     fitted(estimator(1.0, data_norm=1.0, solver=watched), X, y)
-    assert len(seen) == 40 and len(set(seen)) == 2 and seen[12] < 0.98 * seen[11]
+    assert len(seen) == 24 and len(set(seen)) == 2 and seen[7] < 0.98 * seen[6]
     seen.clear()
     estimator(1.0, data_norm=1.0, clip_norm=0.123, solver=watched).fit(X, y)
     assert set(seen) == {0.123}
