@@ -272,6 +272,16 @@ def test_hours_are_mostly_told_from_more_noise(rng):
         assert kinds.count("integers") in expected
 
 
+def test_integers_that_noise_hides_lose_no_tail(rng):
+    ages = np.clip(np.round(rng.normal(45, 18, N)), 18, 95)
+    finding = Finding("linear", (16.0, 128.0), (16.0, 128.0), 72.0, 0.0)
+    shares = fine(finding, ages)
+    found = [refine(finding, shares + 0.015 * rng.normal(size=shares.size), 0.015) for _ in range(40)]
+    assert sum(one.kind == "integers" for one in found) > 20
+    for one in found:
+        assert np.mean((ages < one.limits[0]) | (ages > one.limits[1])) < 0.02
+
+
 def test_a_column_far_from_zero_gets_narrower_bins():
     """At most four of the even bins, with the margins."""
     before = Finding("linear", (1024.0, 2048.0), (1024.0, 2048.0), 1536.0, 0.0)
