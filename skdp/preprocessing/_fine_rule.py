@@ -245,8 +245,8 @@ def _few_integers(finding: Finding, values: np.ndarray, at: np.ndarray, sigma: f
     enough = min(max(1 - doubt, TOGETHER), CLEAR)  # many zeros beside numbers that are no integers are not enough
     if not clear and not (doubt < LARGEST_DOUBT and at[first : last + 1].sum() > enough * present):
         return None
-    # 4. What most cells are, and the ends: of the integers, and of tails next to them that hold more than noise together. Where noise
-    #    hides single integers, it also chooses the run, so it cuts off no part of the core that octaves have.
+    # 4. What most cells are, and the ends: of the integers, and of tails next to them that hold more than noise together. Where
+    #    noise hides single integers, it also chooses the run, so it cuts off no part of the core that octaves have.
     there = values[held]
     mode, top = float(there[np.argmax(at[held])]), min(float(at[held].max()) / max(present, 1e-9), 1.0)
     first, last = (int(np.flatnonzero(held)[place]) for place in (0, -1)) if clear else (first, last)
