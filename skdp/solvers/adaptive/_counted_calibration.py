@@ -91,25 +91,22 @@ def calibrated_line(
     distance, rate = grid.distance, grid.rate
     with np.errstate(under="ignore"):  # densities far from the mode
         # 1. Posterior density on the grid, as a logarithm. The released difference of the frequencies has the variance of its
-        # noise and that of n records; so has each count, whose expected share is that of the grid point. The determinant is a
-        # product of 16 variances, so that one logarithm is enough.
-        spread = difference[1] ** 2 + 4 * rate * (1 - rate) / n_samples
-        log_density = grid.log_prior - ((difference[0] - (2 * rate - 1)) ** 2 / spread + np.log(spread)) / 2
-        determinant = np.ones(len(rate))
-        for observed, expected in zip(shares.ravel(), grid.expected, strict=True):  # a range at a time fits into the cache
-            variance = expected / n_samples
-            variance += noise**2
-            determinant *= variance
-            missed = observed - expected
-            missed *= missed
-            missed /= variance
-            log_density -= missed / 2
-        log_density -= np.log(determinant) / 2
+        # noise and that of n records.
+        rates = rate[: LOG_ODDS.size]  # the last axis of the grid
+        spread = difference[1] ** 2 + 4 * rates * (1 - rates) / n_samples
+        missed = (difference[0] - (2 * rates - 1)) ** 2 / spread + np.log(spread)
+        log_density = (grid.log_prior.reshape(-1, rates.size) - missed / 2).ravel()
+        # Each of the 16 counts adds at most -log(noise). So points that are negligible even with that are left out, which the
+        # points of the likeliest frequency tell.
+        likely = np.arange(np.argmin(missed), rate.size, rates.size)
+        least = float(grid.with_counts(log_density, likely, shares, noise, n_samples).max()) + math.log(NEGLIGIBLE)
+        kept = np.flatnonzero(~(log_density < least + shares.size * math.log(max(noise, 1e-300)) - 1e-6))
+        log_density = grid.with_counts(log_density, kept, shares, noise, n_samples)
         log_density -= log_density.max()
         # 2. Scores of each class under the posterior: at every grid point that counts normal ones, by quadrature. Their masses
         # are divided between fixed places, and thinned, so that there are not too many.
-        kept = np.flatnonzero(log_density > math.log(NEGLIGIBLE))
-        density = np.exp(log_density[kept])
+        large = np.flatnonzero(log_density > math.log(NEGLIGIBLE))
+        kept, density = kept[large], np.exp(log_density[large])
         density, within, rate = density / density.sum(), grid.within[kept], rate[kept]
         scores, masses = zip(
             *(
@@ -171,6 +168,27 @@ class _Grid:
         places = tuple(rows + (mean - MEANS[0]) / (MEANS[1] - MEANS[0]) for mean in means)
         log_prior = -distance / (MEAN_DISTANCE * 4 * rate * (1 - rate)) - (centre / CENTRE_SPREAD) ** 2 / 2
         return cls(within, distance, rate, log_prior, places, expected)
+
+    def with_counts(
+        self, log_density: np.ndarray, points: np.ndarray, shares: np.ndarray, noise: float, n_samples: int
+    ) -> np.ndarray:
+        """Return the logarithm of the density at some points with the released counts.
+
+        Each count has the variance of its noise and that of n records, whose expected share is that of the point. The determinant
+        is a product of 16 variances, so that one logarithm is enough.
+        """
+        log_density, determinant = log_density[points], np.ones(points.size)
+        for observed, expected in zip(shares.ravel(), self.expected, strict=True):  # a range at a time fits into the cache
+            expected = expected[points]
+            variance = expected / n_samples
+            variance += noise**2
+            determinant *= variance
+            missed = observed - expected
+            missed *= missed
+            missed /= variance
+            log_density -= missed / 2
+        log_density -= np.log(determinant) / 2
+        return log_density
 
 
 def _with_nodes(places: np.ndarray, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

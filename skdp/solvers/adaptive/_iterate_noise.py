@@ -185,7 +185,8 @@ def variances_left(
     # coefficients of the features, and so their noise.
     d, ones = problem.n_features, np.ones(problem.shape[0] - problem.n_features)
     curvature, ridge = bend * np.append(standard.variances, ones), np.append(penalty, 0 * ones)
-    variances = np.mean([steps.variances(share * curvature, ridge) for share in PLAUSIBLE_SHARES], axis=0)
+    of_shares = steps.variances(np.outer(PLAUSIBLE_SHARES, curvature).ravel(), np.tile(ridge, len(PLAUSIBLE_SHARES)))
+    variances = np.mean(of_shares.reshape(len(PLAUSIBLE_SHARES), -1), axis=0)
     variances[:d] *= (np.linalg.norm(coef[:d]) / max(float(np.linalg.norm(average[:d])), 1e-300)) ** 2
     repeated = np.repeat(variances[:, None], problem.loss.n_outputs, axis=1)
     if standard.geometry.scale.ndim == 2:  # the steps reach the minimum, which does not depend on the scale
