@@ -68,7 +68,7 @@ def refuse_foreign_parts(ask: Ask, plan: "Plan") -> Ask:
     def asked(query: Any) -> np.ndarray:
         parts = vars(query).items() if type(query) in SKDP_CLASSES else ()  # the report names any other query
         for name, part in parts:
-            if found := _foreign(part) - known:
+            if not _is_number(part) and (found := _foreign(part) - known):
                 raise PrivacyAccountingError(
                     f"{type(query).__name__} was asked with {name} of class {type(part).__name__}, but "
                     f"{', '.join(sorted(name for name, _ in found))} is not part of skdp; expected the {name} of the problem, "
@@ -87,6 +87,12 @@ def _of(plan: "Plan") -> Foreign:
     return found.union(*map(_foreign, (plan.problem.loss, saddle, *(release.mechanism for release in releases))))
 
 
+def _is_number(part: Any) -> bool:
+    """Return whether an object is a number, a text, None or an array of numbers, which can hold nothing else."""
+    kind = type(part)
+    return kind in NUMBERS or (kind is np.ndarray and part.dtype.kind in KINDS)
+
+
 def _foreign(whole: Any) -> Foreign:
     """Return the name and the class of everything in an object that is neither a number nor an object of skdp."""
     found: Foreign = set()
@@ -94,18 +100,17 @@ def _foreign(whole: Any) -> Foreign:
     while waiting:
         place, part = waiting.pop()
         kind = type(part)
-        if kind in NUMBERS or id(part) in seen:
+        if _is_number(part) or id(part) in seen:
             continue
         seen.add(id(part))
         if kind is tuple:
             waiting += [(place, each) for each in part]
         elif kind in SKDP_CLASSES or kind is sparse.csr_array:
             names = (*getattr(part, "__dict__", ()), *getattr(kind, "__slots__", ()))
-            waiting += [(f"{kind.__qualname__}.{name}", getattr(part, name)) for name in names]
-        elif kind is not np.ndarray or part.dtype.kind not in KINDS:
+            held = [(name, getattr(part, name)) for name in names]
+            waiting += [(f"{kind.__qualname__}.{name}", each) for name, each in held if not _is_number(each)]
+        else:
             found.add((place if place and (callable(part) or kind is np.ndarray) else kind.__qualname__, kind))
-            held = getattr(
-                part, "__dict__", {}
-            ).values()  # the class is named, and so is a scorer that it may have from elsewhere
-            waiting += [("", each) for each in held if isinstance(each, scorers.Scorer)]
+            # The class is named, and so is a scorer that it may have from elsewhere
+            waiting += [("", each) for each in getattr(part, "__dict__", {}).values() if isinstance(each, scorers.Scorer)]
     return found
