@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,11 @@ class Oracle:
             raise PrivacyAccountingError(f"The noise scale is {scale!r}; expected a positive number.")
         self._rows, self._schedule, self._budget, self._scale, self._noise = rows, tuple(schedule), budget, scale, noise
         self._on_release, self._process = on_release, os.getpid()
-        self._pending = iter(self._schedule)
+        # Each release, with the number of times that it comes in a row from there on; `_left` is that of the present one
+        self._left = 0
+        self._pending = ((left, release) for count, release in schedule.entries for left in range(count, 0, -1))
+        # Releases with the same clip norm, sensitivity and size are calibrated once
+        self._calibrated = lru_cache(maxsize=8)(GridGaussian.calibrated)
         self._transcript: list[Release] = []
         self._answering = False
         self._uses = np.zeros(rows.n_samples if schedule.passes_once else 0, dtype=np.uint8)
@@ -212,14 +216,14 @@ class Oracle:
     def _admit(self, query: Query) -> Release:
         if os.getpid() != self._process:
             raise PrivacyAccountingError("The fit was forked: each process would make releases that were charged only once.")
-        if not (0 <= float(query.clip_norm) <= LARGEST_CLIP_NORM) or not all(np.isfinite(p).all() for p in query.parameters()):
+        if not (0 <= float(query.clip_norm) <= LARGEST_CLIP_NORM) or not all(map(_finite, query.parameters())):
             raise DivergedError(
                 f"{type(query).__name__} was asked at a point, or with a clip norm, that is not finite or too large: the "
                 "iteration diverged. A smaller step size of the solver avoids it."
             )
         if not (1 <= query.rounding <= LARGEST_CLIP_NORM):
             raise DivergedError(f"The rounding of {type(query).__name__} has no bound: the scaling is too ill-conditioned.")
-        release = next(self._pending, None)
+        self._left, release = next(self._pending, (0, None))
         if release is None or type(query) is not release.query or release.clip_norm not in (None, query.clip_norm):
             expected = (
                 "no further release" if release is None else f"{release.query.__name__} with clip norm {release.clip_norm!r}"
@@ -247,6 +251,7 @@ class Oracle:
 
     def _answer(self, query: Query, release: Release, records: np.ndarray | None) -> np.ndarray:
         rows, mechanism = self._rows, release.mechanism
+        alike = self._left if release.size in (None, query.size) else 1
         if isinstance(query, Scores) and not isinstance(mechanism, Selection):
             raise PrivacyAccountingError(f"{type(query).__name__} bounds each of its scores alone; expected a selection.")
         if query.clip_norm == 0:
@@ -254,7 +259,7 @@ class Oracle:
         if isinstance(mechanism, Selection):
             return np.array(self._select(query, mechanism))
         if isinstance(mechanism, PoissonGaussian):
-            rows = rows.sampled(self._noise.key(), mechanism.sampling_rate)  # a fresh key, which nothing keeps
+            rows, alike = rows.sampled(self._noise.key(), mechanism.sampling_rate), 1  # a fresh key, which nothing keeps
         if records is not None:
             rows = rows.subset(records)
         if not self._budget.private:
@@ -263,7 +268,7 @@ class Oracle:
             return self._with_curve(query, mechanism, rows)
         if isinstance(mechanism, Laplace):
             return self._with_laplace(query, mechanism)
-        noise = GridGaussian.calibrated(  # in float64: in float32 the allowance for rounding would be lost
+        noise = self._calibrated(  # in float64: in float32 the allowance for rounding would be lost
             clip_norm=float(query.clip_norm),
             relative_sensitivity=float(query.sensitivity(self._budget.adjacency)) / float(query.clip_norm),
             scale=self._scale * mechanism.weight,
@@ -271,7 +276,7 @@ class Oracle:
             size=query.size,
             summation_error=rows.summation_error * query.rounding,
         )
-        return noise.add_to(self._evaluate(query, rows), self._noise)
+        return noise.add_to(self._evaluate(query, rows), self._noise, alike)
 
     def _with_curve(self, query: Query, mechanism: Curve, rows: PrivateData) -> np.ndarray:
         if not mechanism.admits(query, self._scale, self._budget):
@@ -334,6 +339,10 @@ class Oracle:
                 yield
         finally:
             self._answering = outer
+
+
+def _finite(parameter: float | np.ndarray) -> bool:
+    return math.isfinite(parameter) if isinstance(parameter, float) else bool(np.isfinite(parameter).all())
 
 
 def _vector(answer: Any, size: int) -> np.ndarray:

@@ -107,7 +107,7 @@ class GridGaussian:
         share = CELL_ERROR * min(std / spacing, RESOLVED) * math.sqrt(size) * scale
         return cls(std / (1 - share), spacing)
 
-    def add_to(self, value: np.ndarray, source: NoiseSource) -> np.ndarray:
+    def add_to(self, value: np.ndarray, source: NoiseSource, releases: int = 1) -> np.ndarray:
         """Return the noisy value, a vector of grid points.
 
         Parameters
@@ -116,16 +116,19 @@ class GridGaussian:
             The un-noised sum.
         source : NoiseSource
             Source of the noise.
+        releases : int, default=1
+            Number of releases of this size that come next, this one included, without other noise in between; the source may
+            draw their noise together.
 
         Returns
         -------
         ndarray of shape (size,)
             Exact integer sum of the rounded value and the rounded noise, times the spacing.
         """
-        noise = self._steps(value.size, source)
+        noise = self._steps(value.size, source, releases)
         return (np.rint(value / self.spacing) + noise) * self.spacing + 0.0  # turns -0.0, which would reveal a sign, into 0.0
 
-    def _steps(self, size: int, source: NoiseSource) -> np.ndarray:
+    def _steps(self, size: int, source: NoiseSource, releases: int) -> np.ndarray:
         """Return noise in units of the spacing.
 
         One normal has too few bits to give more than RESOLVED grid points per standard deviation their right probabilities.
@@ -136,9 +139,10 @@ class GridGaussian:
         """
         ratio = self.std / self.spacing
         if ratio <= RESOLVED:
-            return np.rint(source.normal(size) * ratio)
+            return np.rint(source.normal(size, releases) * ratio)
         coarse = math.sqrt(ratio**2 - FINE**2) / STEP  # at least 2.6
-        return STEP * np.rint(source.normal(size) * coarse) + np.rint(source.normal(size) * FINE)
+        calls = 2 * releases
+        return STEP * np.rint(source.normal(size, calls) * coarse) + np.rint(source.normal(size, calls - 1) * FINE)
 
 
 def power_of_two_below(x: float) -> float:

@@ -11,6 +11,9 @@ from scipy.special import ndtri
 
 from skdp.privacy.errors import shown
 
+# Normals that are drawn together, at most. A choice: it bounds their memory, and more at a time are hardly quicker.
+TOGETHER = 2**14
+
 _forced: list[tuple[int, int, np.random.Generator]] = []  # open blocks of `reproducible_noise`: process, seed, shared stream
 
 
@@ -72,12 +75,13 @@ class NoiseSource:
         blocks = [(seed, stream) for process, seed, stream in _forced if process == os.getpid()]
         self.secure = not blocks
         self.read: Callable[[int], bytes] = os.urandom
+        self._ahead: list[np.ndarray] = []  # normals that no call has returned yet, the next ones last
         if blocks:
             seed, stream = blocks[-1]
             alone = isinstance(random_state, Integral)
             self.read = (np.random.default_rng([seed, int(random_state)]) if alone else stream).bytes  # type: ignore[call-overload]
 
-    def normal(self, size: int) -> np.ndarray:
+    def normal(self, size: int, calls: int = 1) -> np.ndarray:
         """Draw standard normals whose tail has no holes.
 
         Two 64-bit words give a sign and ``u``, which is uniform on (0, 1/2) with 51 random bits at *every* binary scale; the
@@ -88,14 +92,20 @@ class NoiseSource:
         ----------
         size : int
             Number of draws.
+        calls : int, default=1
+            Number of calls with this size that come next, this one included, without other draws in between. Some are drawn
+            together with this one. They are the same normals as if each were drawn alone, and each is returned once.
 
         Returns
         -------
         ndarray of shape (size,)
             Independent standard normals.
         """
-        positive, u = self._halves(size)
-        return np.where(positive, 1.0, -1.0) * ndtri(u)
+        if not self._ahead or self._ahead[-1].size != size:
+            count = max(1, min(calls, TOGETHER // max(size, 1)))
+            positive, u = self._halves(size, count)
+            self._ahead = [*(np.where(positive, 1.0, -1.0) * ndtri(u)).reshape(count, size)[::-1]]
+        return self._ahead.pop()
 
     def exponential(self, size: int) -> np.ndarray:
         """Draw standard exponentials that are as accurate near 0 as in the tail.
@@ -199,22 +209,26 @@ class NoiseSource:
         """
         return self.read(32)
 
-    def _halves(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return fair coins, and numbers uniform on (0, 1/2) with 51 random bits at every binary scale."""
+    def _halves(self, size: int, count: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """Return fair coins, and numbers uniform on (0, 1/2) with 51 random bits at every binary scale, for ``count`` draws."""
         #  one word:  | coin | 12 bits unused | 51 bits m |     another word: e, its number of leading zeros
         # u is in [2^-(e + 2), 2^-(e + 1)), with probability 2^-(e + 1), and has the middle of one of 2^51 equal parts of it.
-        word = self._words(size)
+        words = self._words(2 * count * size).reshape(count, 2, size)
+        word = words[:, 0].ravel()
         mantissa = (word & np.uint64(2**51 - 1)).astype(np.float64)
-        u = np.ldexp(1.0 + (2.0 * mantissa + 1.0) * 2.0**-52, -(self._leading_zeros(size) + 2))
+        u = np.ldexp(1.0 + (2.0 * mantissa + 1.0) * 2.0**-52, -(self._leading_zeros(words[:, 1].ravel()) + 2))
         return word >> np.uint64(63) > 0, u
 
-    def _leading_zeros(self, size: int) -> np.ndarray:
-        """Return the number of zeros before the first one in an endless stream of fair bits: P(e) = 2**-(e + 1)."""
-        word = self._words(size) >> np.uint64(11)  # 53 bits: exact in float64
-        count = 53 - np.frexp(word.astype(np.float64))[1]
-        if not word.all():
-            zero = word == 0
-            count[zero] += self._leading_zeros(int(zero.sum()))
+    def _leading_zeros(self, words: np.ndarray) -> np.ndarray:
+        """Return the number of zeros before the first one in endless streams of fair bits that begin with these words.
+
+        P(e) = 2**-(e + 1).
+        """
+        bits = words >> np.uint64(11)  # 53 bits: exact in float64
+        count = 53 - np.frexp(bits.astype(np.float64))[1]
+        if not bits.all():
+            zero = bits == 0
+            count[zero] += self._leading_zeros(self._words(int(zero.sum())))
         return count
 
     def _words(self, size: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,21 +16,28 @@ from skdp.privacy.errors import PrivacyAccountingError
 class WithParameters:
     """Base of the dataclasses that contain earlier releases: queries, and parts of them."""
 
-    def parameters(self) -> tuple[np.ndarray, ...]:
+    def parameters(self) -> tuple[float | np.ndarray, ...]:
         """Return the floats and arrays in all fields but ``records``; the oracle checks that they are finite.
 
         Earlier releases are among them. For the records of a single pass the oracle has other rules.
         """
-        values = (getattr(self, field.name) for field in fields(self) if field.name != "records")  # type: ignore[arg-type]
-        return tuple(part for value in values for part in _numbers(value))
+        names = _names(type(self))  # type: ignore[arg-type]
+        return tuple(part for name in names for part in _numbers(getattr(self, name)))
 
 
-def _numbers(value: object) -> tuple[np.ndarray, ...]:
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.name != "records")
+
+
+def _numbers(value: object) -> tuple[float | np.ndarray, ...]:
+    if isinstance(value, float | np.ndarray):
+        return (value,)
+    if isinstance(value, np.floating):
+        return (float(value),)
     if isinstance(value, WithParameters):
         return value.parameters()
-    if isinstance(value, tuple) and any(isinstance(part, float) for part in value):
-        value = np.array(value)
-    return (np.asarray(value),) if isinstance(value, float | np.floating | np.ndarray) else ()
+    return (np.array(value),) if isinstance(value, tuple) and any(isinstance(part, float) for part in value) else ()
 
 
 class Query(WithParameters):

@@ -79,7 +79,7 @@ class RankScores(SumQuery, Scores):
     additive: ClassVar[bool] = False
     shares_partial: ClassVar[bool] = True
 
-    def parameters(self) -> tuple[np.ndarray, ...]:
+    def parameters(self) -> tuple[float | np.ndarray, ...]:
         """Return the numbers of all fields and of all choices."""
         return *super().parameters(), *(number for choice in self.choices for number in choice.parameters())
 

@@ -119,7 +119,7 @@ class Vertex(SumQuery, Scores):
         """Number of vertices."""
         return self.vertices.shape[0]
 
-    def parameters(self) -> tuple[np.ndarray, ...]:
+    def parameters(self) -> tuple[float | np.ndarray, ...]:
         """Return the numbers of all fields, and the radius."""
         return *super().parameters(), np.array(self.radius)
 

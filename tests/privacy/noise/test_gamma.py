@@ -92,8 +92,8 @@ def test_rounding_of_a_draw_is_below_its_bound(noise, monkeypatch):
             super().__init__()
             self.drawn = []
 
-        def _halves(self, size):
-            coins, u = super()._halves(size)
+        def _halves(self, size, count=1):
+            coins, u = super()._halves(size, count)
             self.drawn.append((coins, u))
             return coins, u
 

@@ -32,6 +32,7 @@ class ScriptedBits(NoiseSource):
     """Returns given 64-bit words, for cases that random words do not reach."""
 
     def __init__(self, words):
+        super().__init__()
         self.words = list(words)
 
     def _words(self, size):
@@ -63,6 +64,21 @@ def test_seeded_noise_repeats_and_secure_noise_does_not():
     assert not np.array_equal(NoiseSource().normal(5), NoiseSource().normal(5))
     assert NoiseSource().secure
     assert not seeded.source(3).secure
+
+
+@pytest.mark.parametrize("std", (2.0, 2.0**30), ids=("one normal", "two normals"))
+@pytest.mark.parametrize("size", (1, 7, 6000, 20_000))
+def test_noise_that_is_drawn_ahead_is_that_which_is_drawn_alone(std, size):
+    grid, together, alone = GridGaussian(std, 1.0), seeded.source(3), seeded.source(3)
+    values = [grid.add_to(np.zeros(size), together, left) for left in (4, 3, 2, 1)]
+    assert np.array_equal(values, [grid.add_to(np.zeros(size), alone) for _ in range(4)])
+    assert np.array_equal(together.normal(3), alone.normal(3))  # nothing was drawn beyond them
+
+
+def test_noise_of_another_size_is_not_used():
+    source = seeded.source(3)
+    drawn = {*source.normal(4, 10), *source.normal(2, 10), *source.normal(4), *source.normal(4)}
+    assert len(drawn) == 14 and source.normal(3).size == 3
 
 
 @pytest.mark.parametrize("size", (1, 1000))
@@ -109,7 +125,7 @@ class ScriptedNormals(NoiseSource):
     def __init__(self, *normals):
         self.normals = list(normals)
 
-    def normal(self, size):
+    def normal(self, size, calls=1):
         return np.array([self.normals.pop(0)])
 
 
