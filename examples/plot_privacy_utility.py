@@ -3,7 +3,7 @@ What privacy costs in accuracy
 ==============================
 
 A smaller epsilon gives a stronger guarantee and adds more noise. How much accuracy does that cost? This example fits
-scikit-learn's breast cancer table, which has only 426 training records, thirty times for each of several values of epsilon. The
+scikit-learn's breast cancer table, which has only 426 training records, twenty times for each of several values of epsilon. The
 records are public, so the comparison is harmless. On private records, every fit would spend budget.
 """
 
@@ -35,7 +35,7 @@ X_train, X_test, y_train, y_test = train_test_split(
 )
 
 # %%
-# Thirty fits per epsilon
+# Twenty fits per epsilon
 # -----------------------
 # ``data_norm`` is the bound on the length of a row. Rows of thirty columns in [-1, 1] have a length of at most 5.5, and rows that
 # are longer than 3 are scaled down to it. Below epsilon 0.6, ``fit`` warns that 426 records are too few; the example ignores the
@@ -45,11 +45,11 @@ epsilons = np.array([0.1, 0.2, 0.5, 1, 2, 5, 10])
 
 
 def accuracies(epsilon):
-    """Return the test accuracies of thirty private fits."""
+    """Return the test accuracies of twenty private fits."""
     model = DPLogisticRegression(epsilon=epsilon, data_norm=3.0, classes=[0, 1])
     with reproducible_noise(0), warnings.catch_warnings():
         warnings.simplefilter("ignore", LowSignalWarning)
-        return [model.fit(X_train, y_train).score(X_test, y_test) for _ in range(30)]
+        return [model.fit(X_train, y_train).score(X_test, y_test) for _ in range(20)]
 
 
 scores = np.array([accuracies(epsilon) for epsilon in epsilons])
