@@ -42,7 +42,9 @@ class MarginLoss(ABC):
     def derivative(self, raw: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the derivative in the raw predictions, shape (m, n_outputs); at a kink the mean of both slopes."""
         signs = self._signs(labels)
-        return signs * self._slope(signs * raw)
+        slope = self._slope(signs * raw)
+        slope *= signs
+        return slope
 
     def constant(self, frequencies: np.ndarray) -> np.ndarray:
         """Return the best constant raw predictions, nearest to 0, shape (n_outputs,), from the weights of the classes."""
@@ -54,7 +56,10 @@ class MarginLoss(ABC):
 
     def _signs(self, labels: np.ndarray) -> np.ndarray:
         if self.n_outputs == 1:
-            return np.where(labels == 1, 1.0, -1.0)[:, None]
+            signs = (labels == 1)[:, None].astype(np.float64)
+            signs *= 2.0
+            signs -= 1.0
+            return signs
         return np.where(labels[:, None] == np.arange(self.n_outputs), 1.0, -1.0)
 
     @abstractmethod
@@ -185,7 +190,10 @@ class BoundedProper(MarginLoss):
         return np.where(margins > 0, np.exp(-np.maximum(margins, 0.0)), 1 - margins) / 2
 
     def _slope(self, margins: np.ndarray) -> np.ndarray:
-        return -np.exp(-np.maximum(margins, 0.0)) / 2
+        slope = np.maximum(margins, 0.0)
+        np.exp(np.negative(slope, out=slope), out=slope)
+        slope *= -0.5
+        return slope
 
     def _furthest(self, ratio: np.ndarray) -> np.ndarray:
         return -np.log(ratio)

@@ -242,6 +242,7 @@ class TrainingData(PrivateData):
             table._presence[indices] = 0.0
         table._norms, table._scales, table._unclipped = self._inverse_norms.copy(), self._scales.copy(), False
         table._norms[indices] = table._scales[indices] = 0.0
+        table._some_null = True
         return table
 
     def mapped(self, matrix: Any, store: Callable[..., tuple[Any, ...]] | None = None) -> "TrainingData":
@@ -832,7 +833,7 @@ class TrainingData(PrivateData):
         if not self._unclipped:
             scales = self._scales[part, None]
             raw *= scales
-            if not scales.all():
+            if self._some_null:
                 np.copyto(raw, 0.0, where=scales == 0)  # not NaN from 0 times a product that overflowed
         if self._intercept_scaling:
             raw += self._intercept_scaling * coef[self.n_features]
@@ -842,6 +843,7 @@ class TrainingData(PrivateData):
         # Whether no row can be longer than it may be, by the public bounds of the columns: norms are then computed when needed.
         self._unclipped = self._presence is None and self._blocks.reach() <= self._data_norm
         self._norms: np.ndarray | None = None
+        self._some_null = False  # whether a factor of a row is 0
         if self._unclipped:
             self._scales = np.broadcast_to(1.0, self._n_rows)
         else:
@@ -869,7 +871,7 @@ class TrainingData(PrivateData):
         if self._presence is not None:
             inverse[self._presence == 0] = scales[self._presence == 0] = 0.0
         if not self._unclipped:
-            self._scales = self._kept("scales", scales)
+            self._scales, self._some_null = self._kept("scales", scales), not scales.all()
         return self._kept("norms", inverse)
 
     def _kept(self, name: str, array: np.ndarray) -> np.ndarray:

@@ -15,7 +15,10 @@ __all__ = ["ResidualSigns", "ShortenedGradient", "row_weights"]
 def row_weights(records: Records, bound: float, power: float) -> np.ndarray:
     """Return the weights ``min(1, (bound / ||z||)**power)`` of records, shape (m,); 0 for a null record."""
     with np.errstate(over="ignore"):
-        return np.asarray(np.minimum(1.0, (bound * records.inverse_norms) ** power))
+        weights = bound * records.inverse_norms
+        if power != 1:
+            weights **= power
+        return np.minimum(1.0, weights, out=weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +53,8 @@ class ShortenedGradient(StandardizedGradient):
     power: float = 1.0
 
     def _unclipped(self, raw: np.ndarray, records: Records) -> np.ndarray:
-        residuals = super()._unclipped(self.offset + self.unit * raw, records)
+        plain = self.offset == 0 and self.unit == 1
+        residuals = super()._unclipped(raw if plain else self.offset + self.unit * raw, records)
         bound = self.clip_norm / (self.loss.lipschitz * self.largest_weight)
         residuals *= row_weights(records, bound, self.power)[:, None]
         return residuals
