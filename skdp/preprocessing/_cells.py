@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from skdp._files._tables import number_in
-from skdp.preprocessing._categories import of_each, spelling
+from skdp.preprocessing._categories import Known, of_each, spelling
 from skdp.privacy.data.column_cells import finite_cells
 from skdp.privacy.queries.column_histograms import BUCKETS
 
@@ -227,7 +227,9 @@ def _numbers(values: np.ndarray) -> np.ndarray:
         return values.astype(np.float64)
     if values.dtype.kind == "c":  # one complex number makes all numbers of a column complex
         return np.where(values.imag == 0, values.real, math.nan).astype(np.float64)
-    return np.asarray(np.frompyfunc(_number, 1, 1)(values.astype(object)), dtype=np.float64).reshape(values.shape)
+    known = Known(number_in)  # most columns of text repeat few texts
+    found = [known[cell] if type(cell) is str else _number(cell) for cell in values.astype(object).ravel().tolist()]
+    return np.array(found, dtype=np.float64).reshape(values.shape)
 
 
 def _bucket(value: Any) -> float:
