@@ -70,7 +70,7 @@ def test_a_prediction_adds_what_all_trees_add(depth, n_merged, rng, monkeypatch)
     assert whole == pytest.approx(sum(model.staged(bins)).T, abs=1e-5)
     np.testing.assert_array_equal(model.predicted(bins[:, :3]), whole[:3])
     assert model.predicted(bins[:, :0]).shape == (0, 2)
-    monkeypatch.setattr(_trees, "BLOCK", 100)
+    monkeypatch.setattr(_trees, "PART", 700)
     monkeypatch.setattr(_trees, "thread_count", lambda: 3)
     np.testing.assert_array_equal(model.predicted(bins), whole)
 

@@ -9,10 +9,10 @@ import numpy as np
 from skdp.privacy.data.kernels import Kernel, Records, part_of, weighted
 from skdp.privacy.data.private_data import PrivateData
 from skdp.privacy.data.summation import BLOCK, TreeSum, summation_error
-from skdp.privacy.engines.in_threads import by_parts, thread_count
 
-# Blocks whose leaves and terms are computed at a time; a choice: their arrays stay in a processor's cache.
-AT_ONCE = 8
+# Blocks of one output whose leaves and terms are computed at a time; a choice. Two threads took as long as one, and twice the
+# processor time: NumPy's steps are short, and their temporary arrays are mapped and freed under a lock.
+AT_ONCE = 32
 Columns = Sequence[np.ndarray] | np.ndarray  # one array to a column
 
 
@@ -54,7 +54,6 @@ class BinnedRecords(PrivateData):
         self._trees = np.zeros_like(scores)  # what the averaged trees have added
         self._presence, self._chunk_rows = presence, chunk_rows
         self._last: tuple[Any, ...] | None = None  # bins, a tree, and the leaves of these records in it
-        self._n_threads = thread_count() if len(targets) > AT_ONCE * BLOCK else 1
         self.n_features, self.n_samples = len(bins), len(targets) if n_samples is None else n_samples
 
     @property
@@ -81,13 +80,10 @@ class BinnedRecords(PrivateData):
         """
         table, found = copy.copy(self), self._leaves(columns, splits)
         table._scores, table._trees = np.empty_like(self._scores), np.empty_like(self._trees)
-
-        def add(part: slice) -> None:
+        for part in self._parts():
             added = np.take(values, found[part], axis=1)
             np.add(self._scores[:, part], added, out=table._scores[:, part])
             np.add(self._trees[:, part], np.multiply(added, np.float32(share), out=added), out=table._trees[:, part])
-
-        self._each(add)
         return table
 
     def counts(self, sizes: list[int]) -> np.ndarray:
@@ -114,15 +110,16 @@ class BinnedRecords(PrivateData):
         """
         n_leaves, found = 1 << len(columns), self._leaves(columns, splits)
 
-        def terms(part: slice) -> tuple[np.ndarray, np.ndarray]:
+        def of_blocks(part: slice) -> np.ndarray:
             records = self._records(part)
-            own = weighted(kernel(self._scores[:, part].T.astype(np.float64), records), records.present)
-            return own, found[part].astype(np.intp)
+            terms = weighted(kernel(self._scores[:, part].T.astype(np.float64), records), records.present)
+            # One count for all blocks, in each of which leaves have numbers of their own: leaf + n_leaves * block.
+            n_blocks = -(-len(terms) // BLOCK)
+            places = found[part] + np.repeat(n_leaves * np.arange(n_blocks), BLOCK)[: len(terms)]
+            counts = [np.bincount(places, weights=one, minlength=n_blocks * n_leaves) for one in terms.T]
+            return np.concatenate([one.reshape(n_blocks, n_leaves) for one in counts], axis=1)
 
-        def added(own: np.ndarray, leaf: np.ndarray) -> np.ndarray:
-            return np.concatenate([np.bincount(leaf, weights=one, minlength=n_leaves) for one in own.T])
-
-        return self._summed(terms, added)
+        return self._summed(of_blocks)
 
     def sums(self, function: Callable[[np.ndarray, np.ndarray, Records], np.ndarray]) -> np.ndarray:
         """Return the sum of a function of the scores before all trees, and of what averaged trees have added, of each record.
@@ -138,12 +135,13 @@ class BinnedRecords(PrivateData):
             The sum in float64.
         """
 
-        def terms(part: slice) -> tuple[np.ndarray]:
+        def of_blocks(part: slice) -> np.ndarray:
             base, trees = (scores[:, part].T.astype(np.float64) for scores in (self._base, self._trees))
             records = self._records(part)
-            return (weighted(function(base, trees, records), records.present),)
+            terms = weighted(function(base, trees, records), records.present)
+            return np.stack([terms[start : start + BLOCK].sum(axis=0) for start in range(0, len(terms), BLOCK)])
 
-        return self._summed(terms, lambda own: own.sum(axis=0))
+        return self._summed(of_blocks)
 
     def score_sums(self, weight: float, kernel: Kernel) -> np.ndarray:
         """Return the sum of a function of the scores with the averaged trees times a weight, and of the targets of the records.
@@ -184,35 +182,21 @@ class BinnedRecords(PrivateData):
         """Return the leaf of each record; the last tree's are kept, because a tree is added after its leaves are summed."""
         last = self._last
         if last is None or last[0] is not self._bins or not all(map(np.array_equal, last[1:3], (columns, splits))):
-            found, leaf = np.empty(len(self._targets), np.min_scalar_type((1 << len(columns)) - 1)), leaf_finder(columns, splits)
-
-            def find(part: slice) -> None:
-                found[part] = leaf(self._bins, part)
-
-            self._each(find)
+            leaf = leaf_finder(columns, splits)
+            found = np.concatenate([leaf(self._bins, part) for part in self._parts()])
             last = self._last = self._bins, columns.copy(), splits.copy(), found
         return np.asarray(last[3])
 
-    def _summed(self, terms: Callable[[slice], tuple[np.ndarray, ...]], added: Callable[..., np.ndarray]) -> np.ndarray:
-        """Return the sum of what ``added`` makes of the terms of each block, which are computed for several blocks at a time."""
-
-        def sums(part: slice) -> list[np.ndarray]:
-            found = terms(part)
-            starts = range(0, part.stop - part.start, BLOCK)
-            return [added(*(one[start : start + BLOCK] for one in found)) for start in starts]
-
-        total, parts = TreeSum(self._chunk_rows), self._parts()
-        for part, blocks in zip(parts, by_parts(sums, parts, self._n_threads), strict=True):
-            for start, block in zip(range(part.start, part.stop, BLOCK), blocks, strict=True):
-                total.add(block, min(BLOCK, part.stop - start))
+    def _summed(self, of_blocks: Callable[[slice], np.ndarray]) -> np.ndarray:
+        """Return the sum of the terms of all blocks, which a function returns for several of them at a time."""
+        total = TreeSum(self._chunk_rows)
+        for part in self._parts():
+            for start, term in zip(range(part.start, part.stop, BLOCK), of_blocks(part), strict=True):
+                total.add(term, min(BLOCK, part.stop - start))
         return total.total()
 
-    def _each(self, work: Callable[[slice], None]) -> None:
-        for _ in by_parts(work, self._parts(), self._n_threads):
-            pass
-
     def _parts(self) -> list[slice]:
-        n, size = len(self._targets), AT_ONCE * BLOCK
+        n, size = len(self._targets), max(1, AT_ONCE // len(self._scores)) * BLOCK
         return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
     def _records(self, part: slice) -> Records:

@@ -10,9 +10,7 @@ from typing import Any
 from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
-from skdp.privacy.errors import silent
-
-LONGEST = 16  # parts that a thread takes at a time, at most; a choice, which bounds the results that wait for their turn
+from skdp.privacy.errors import silently
 
 
 def thread_count() -> int:
@@ -21,7 +19,7 @@ def thread_count() -> int:
 
 
 def by_parts(function: Callable[[Any], Any], parts: Sequence[Any], n_threads: int) -> Iterator[Any]:
-    """Yield what a function returns for each part, in order; each thread takes several neighbouring parts at a time.
+    """Yield what a function returns for each part, in order.
 
     Parameters
     ----------
@@ -41,14 +39,7 @@ def by_parts(function: Callable[[Any], Any], parts: Sequence[Any], n_threads: in
         yield from map(function, parts)
         return
 
-    def in_turn(some: Sequence[Any]) -> list[Any]:
-        with silent():
-            return [function(part) for part in some]
-
-    length = min(-(-len(parts) // n_threads), LONGEST)
-    tasks = ((parts[start : start + length],) for start in range(0, len(parts), length))
-    for results in in_order(_pool(os.getpid(), n_threads), n_threads, in_turn, tasks):
-        yield from results
+    yield from in_order(_pool(os.getpid(), n_threads), n_threads, silently(function), ((part,) for part in parts))
 
 
 @cache
