@@ -68,7 +68,7 @@ def refuse_foreign_parts(ask: Ask, plan: "Plan") -> Ask:
     def asked(query: Any) -> np.ndarray:
         parts = vars(query).items() if type(query) in SKDP_CLASSES else ()  # the report names any other query
         for name, part in parts:
-            if not _is_number(part) and (found := _foreign(part) - known):
+            if not (_is_number(part) or _has_numbers(part)) and (found := _foreign(part) - known):
                 raise PrivacyAccountingError(
                     f"{type(query).__name__} was asked with {name} of class {type(part).__name__}, but "
                     f"{', '.join(sorted(name for name, _ in found))} is not part of skdp; expected the {name} of the problem, "
@@ -91,6 +91,12 @@ def _is_number(part: Any) -> bool:
     """Return whether an object is a number, a text, None or an array of numbers, which can hold nothing else."""
     kind = type(part)
     return kind in NUMBERS or (kind is np.ndarray and part.dtype.kind in KINDS)
+
+
+def _has_numbers(part: Any) -> bool:
+    """Return whether an object is of skdp and has attributes of `_is_number` alone; most parts of queries are."""
+    plain = type(part) in SKDP_CLASSES and not hasattr(part, "__slots__")
+    return plain and all(map(_is_number, vars(part).values()))
 
 
 def _foreign(whole: Any) -> Foreign:

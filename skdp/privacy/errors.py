@@ -149,15 +149,21 @@ class Silence:
 SILENCE = Silence()
 
 
-@contextmanager
-def silent() -> Iterator[None]:
+class silent:
     """Silence other people's warnings, and floating-point errors, while records are read or worked on.
 
     Readers, maps of rows, losses, models, ``__array__`` and libraries warn of single records, and programs may turn warnings and
     floating-point errors into exceptions. What `warn` says is public, and is heard.
     """
-    with SILENCE, np.errstate(all="ignore"):
-        yield
+
+    def __enter__(self) -> None:
+        SILENCE.__enter__()
+        self._errors = np.errstate(all="ignore")
+        self._errors.__enter__()
+
+    def __exit__(self, *exception: object) -> None:
+        self._errors.__exit__(*exception)  # type: ignore[arg-type]
+        SILENCE.__exit__()
 
 
 @contextmanager

@@ -342,7 +342,11 @@ class Oracle:
 
 
 def _finite(parameter: float | np.ndarray) -> bool:
-    return math.isfinite(parameter) if isinstance(parameter, float) else bool(np.isfinite(parameter).all())
+    if isinstance(parameter, float):
+        return math.isfinite(parameter)
+    # A finite sum of squares has finite terms; it may overflow, and then tells nothing.
+    known = parameter.dtype == np.float64 and math.isfinite(np.vdot(parameter, parameter))
+    return known or bool(np.isfinite(parameter).all())
 
 
 def _vector(answer: Any, size: int) -> np.ndarray:

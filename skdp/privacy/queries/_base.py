@@ -21,8 +21,10 @@ class WithParameters:
 
         Earlier releases are among them. For the records of a single pass the oracle has other rules.
         """
-        names = _names(type(self))  # type: ignore[arg-type]
-        return tuple(part for name in names for part in _numbers(getattr(self, name)))
+        found: list[float | np.ndarray] = []
+        for name in _names(type(self)):  # type: ignore[arg-type]
+            found += _numbers(getattr(self, name))
+        return tuple(found)
 
 
 @cache
@@ -31,12 +33,14 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 
 def _numbers(value: object) -> tuple[float | np.ndarray, ...]:
-    if isinstance(value, float | np.ndarray):
+    if value is None:
+        return ()
+    if isinstance(value, (np.ndarray, float)):
         return (value,)
-    if isinstance(value, np.floating):
-        return (float(value),)
     if isinstance(value, WithParameters):
         return value.parameters()
+    if isinstance(value, np.floating):
+        return (float(value),)
     return (np.array(value),) if isinstance(value, tuple) and any(isinstance(part, float) for part in value) else ()
 
 
