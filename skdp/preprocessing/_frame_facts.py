@@ -120,12 +120,7 @@ class FrameFacts:
         names = list(getattr(X, "columns", ())) if isinstance(shape[0], Integral) else []
         if not names:
             raise TypeError(f"X is a {type(X).__name__}; expected a data frame in memory with columns, of pandas or polars.")
-        if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-            wrong = [name for name in names if not isinstance(name, str) or names.count(name) > 1]
-            raise ValueError(
-                f"X has column names that are no strings, or the same name twice: {wrong[:10]!r}; expected different strings, "
-                "such as from X.columns = X.columns.astype(str)."
-            )
+        check_names(names)
         if shape[0] < 2:
             raise ValueError(f"X has {shape[0]} records; expected at least 2.")
         described = _content(described)
@@ -238,6 +233,16 @@ class FrameFacts:
         stated = self.stated
         columns = {**stated.columns, **found}
         return replace(stated, columns={name: columns[name] for name in self.names if name in columns})
+
+
+def check_names(names: list[Any]) -> None:
+    """Raise ValueError for names of columns that are no strings, or equal."""
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        wrong = [name for name in names if not isinstance(name, str) or names.count(name) > 1]
+        raise ValueError(
+            f"X has column names that are no strings, or the same name twice: {wrong[:10]!r}; expected different strings, "
+            "such as from X.columns = X.columns.astype(str)."
+        )
 
 
 def typed_columns(schema: Schema) -> dict[str, LearnedScale]:

@@ -13,7 +13,7 @@ from skdp._persons import taken_persons, without_number
 from skdp._table_types import as_table, check_holds_records, is_dask, is_lazy
 from skdp._validation import check_number, shown
 from skdp.preprocessing._cells import is_integer, is_number, is_truth
-from skdp.preprocessing._frame_facts import FrameFacts, is_text
+from skdp.preprocessing._frame_facts import FrameFacts, check_names, is_text
 from skdp.privacy.data.private_data import PrivateData
 from skdp.privacy.errors import TableWarning, silent, warn
 
@@ -58,9 +58,9 @@ class Reading:
     unit : {"record", "person"}
         What is protected.
     complete : frozenset of str
-        Columns in which no cell can be missing, by their types.
+        Columns in which no cell can be missing, by their types; none of a table in partitions.
     integers : frozenset of str
-        Columns whose cells are integers or missing, by their types.
+        Columns whose cells are integers or missing, by types that hold for all partitions.
     truths : frozenset of str
         Columns whose cells are true, false or missing, by their types.
     max_sample_weight : float or None
@@ -221,7 +221,7 @@ def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described:
     from skdp.data._cells import typed_columns  # which imports the readers of frames
 
     frame = typed_columns(x) if is_lazy(x) else x
-    names = list(getattr(frame, "columns", ()))
+    check_names(names := list(getattr(frame, "columns", ())))
     for name in columns or ():
         if name not in names:
             raise ValueError(f"column={shown(name)} is no column of x; expected one of {shown(names)}.")
@@ -246,8 +246,10 @@ def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described:
             'Use "category" for texts, or a type of numbers, such as from pandas.to_numeric(frame[name]).',
             TableWarning,
         )
-    complete = {name for name, dtype in types.items() if isinstance(dtype, np.dtype) and dtype.kind in "biu"}
     integers, truths = (frozenset(name for name, dtype in types.items() if rule(dtype)) for rule in (is_integer, is_truth))
+    if is_lazy(x):  # the types may be those of the first partition, and other ones may have missing cells, or fractions
+        return facts, frozenset(), integers if getattr(getattr(x, "source", None), "types", None) else frozenset(), truths
+    complete = {name for name, dtype in types.items() if isinstance(dtype, np.dtype) and dtype.kind in "biu"}
     return facts, frozenset(complete), integers, truths
 
 

@@ -174,6 +174,24 @@ def test_what_cannot_be_read_is_refused_in_words_about_x(x, message):
         stats.mean(x, epsilon=1.0, bounds=(0, 1))
 
 
+def test_the_type_of_the_first_partition_says_nothing_of_missing_cells_and_fractions_in_others():
+    """As chunks of a CSV are: integers, until one has a gap."""
+    parts = [pd.DataFrame({"v": np.arange(3000) % 10}), pd.DataFrame({"v": np.where(np.arange(3000) < 2900, np.nan, 5.5)})]
+    table = skdp.data.chunks(lambda: iter(parts))
+    known = {"v": {"kind": "number", "bounds": [0, 10]}}
+    with reproducible_noise(0):
+        found = stats.describe(table, epsilon=5.0, schema=known)
+        assert stats.quantile(skdp.data.chunks(lambda: iter([parts[1]] * 4)), 0.5, epsilon=5.0, bounds=(0, 10)).value % 1 > 0
+    assert found.table.loc["missing", "v"] == pytest.approx(2900 / 6000, abs=0.01)
+    assert found.table.loc["mean", "v"] == pytest.approx(4.53, abs=0.1)
+
+
+@pytest.mark.parametrize("name", ("mean", "count", "cov", "describe"))
+def test_columns_of_the_same_name_are_refused(name):
+    with pytest.raises(ValueError, match="same name twice"):
+        FUNCTIONS[name](pd.concat([FRAME, FRAME], axis=1))
+
+
 def test_masked_cells_are_missing():
     cells = np.ma.array(np.arange(N), mask=np.arange(N) % 2 == 0)
     expected = with_seed(stats.count, cells.astype(float).filled(np.nan), epsilon=1.0)
