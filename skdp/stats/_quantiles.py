@@ -213,7 +213,7 @@ class RankSearch:
         places = np.append(np.zeros(len(self.shares) - 1), line.last + 1.0)
         for level, nodes in enumerate(self.levels):
             choices = tuple(
-                line.part(places[node.lower], places[node.upper], node.share, 0.0, self.noise(level, node.share))
+                line.part(places[node.lower], places[node.upper], node.share, self.noise(level, node.share))
                 for node in nodes
             )
             for node, choice, index in zip(nodes, choices, _asked(ask, line, choices), strict=True):
@@ -222,7 +222,7 @@ class RankSearch:
         for release, ends in enumerate(self.ends, len(self.levels)):
             parts = [end.quantile - (not end.above) for end in ends]
             choices = tuple(
-                line.part(
+                line.end(
                     places[part],
                     places[part + 1],
                     self.share_of(end),
@@ -232,8 +232,8 @@ class RankSearch:
                 for part, end in zip(parts, ends, strict=True)
             )
             for end, choice, index in zip(ends, choices, _asked(ask, line, choices), strict=True):
-                outside = min(max(index + (1 if end.above else -1), 0), choice.low.size - 1)
-                (high if end.above else low)[end.quantile] = choice.low[outside]
+                leaf = min(int(choice.low[index]), line.last)
+                (high if end.above else low)[end.quantile] = leaf + leaf % 2 if end.above else leaf
         numbers = line.numbers(places[1:-1])
         low, high = line.around(low[1:-1], high[1:-1])
         return numbers, np.minimum(low, numbers), np.maximum(high, numbers)

@@ -1,5 +1,6 @@
 """Place the candidates of quantiles on a line of public numbers and of gaps between them."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -65,13 +66,25 @@ class RankLine:
         places = np.repeat(np.arange(self.steps.size), self.steps) + within / np.repeat(self.steps, self.steps)
         return np.append(places, self.last + 1.0)
 
-    def part(self, start: float, stop: float, share: float, shift: float, noise: float) -> Ranks:
-        """Return a choice among places from one to another, by their ranks among the records between; with a shift, of an end."""
+    def end(self, start: float, stop: float, share: float, shift: float, noise: float) -> Ranks:
+        """Return a choice among leaves from one place to another, by their ranks among the records between, for an interval.
+
+        A leaf that holds many records counts as much as an empty one: among places within leaves, those of empty leaves nearby
+        would win, and the interval would end before the records.
+        """
+        leaves = np.arange(min(int(start), self.last), min(math.ceil(stop), self.last + 1))
+        leaves = leaves[~self.empty[leaves]] if stop > start else np.array([min(int(start), self.last)])
+        low, high = np.clip(leaves, start, stop), np.clip(leaves + 1, start, stop)
+        offset = self._preference(leaves, False) * noise / max(share, 1 - share)
+        return Ranks(float(start), float(stop), share, shift, low, high, offset)
+
+    def part(self, start: float, stop: float, share: float, noise: float) -> Ranks:
+        """Return a choice among places from one to another, by their ranks among the records between."""
         first, last = np.searchsorted(self.places, [start, stop])
         places = self.places[first : last + 1]
         leaves = np.minimum(places.astype(int), self.last)
-        offset = (self._preference(leaves, shift == 0) - np.log(self.steps[leaves])) * noise / max(share, 1 - share)
-        return Ranks(float(start), float(stop), share, shift, places, places, offset)
+        offset = (self._preference(leaves, True) - np.log(self.steps[leaves])) * noise / max(share, 1 - share)
+        return Ranks(float(start), float(stop), share, 0.0, places, places, offset)
 
     def whole(self, first: int, last: int, share: float, shift: float, noise: float) -> Ranks:
         """Return a choice among leaves from one to another, by their ranks among all records."""

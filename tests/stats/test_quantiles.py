@@ -1,7 +1,7 @@
 """Quantiles: the exact law of all choices, what is chosen without noise, intervals, and values that many records share."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import ClassVar
 
@@ -131,7 +131,7 @@ def test_the_oracle_chooses_in_each_group_as_the_exponential_mechanism_does(few_
     """Frequencies of 600 pairs; less than half of the noise fails here."""
     search, _ = searched((0.25, 0.5, 0.75), 2.0, "replace_one", CELLS.size)
     line, noise = RankLine(np.array([0.0, 1.0, 2.0]), False), search.noise(1, 0.5)
-    choices = tuple(line.part(start, stop, 0.5, 0.0, noise) for start, stop in ((0.0, 2.0), (2.0, 5.0)))
+    choices = tuple(line.part(start, stop, 0.5, noise) for start, stop in ((0.0, 2.0), (2.0, 5.0)))
     query, table = RankScores(0, line.edges, choices), ColumnCells(CELLS[:, None])
     schedule = Schedule(((600, search.releases[1]),))
     oracle = Oracle(table, schedule, search.budget, 1 / search.budget.epsilon, source(0))
@@ -152,7 +152,7 @@ def test_the_noise_that_intervals_rest_on_is_that_of_the_oracle():
         scale = calibrate(schedule, search.budget)
         line = RankLine(np.arange(5.0), False)
         for release, nodes in enumerate(search.levels):
-            choices = tuple(line.part(0.0, 9.0, node.share, 0.0, 1.0) for node in nodes)
+            choices = tuple(line.part(0.0, 9.0, node.share, 1.0) for node in nodes)
             own = (
                 RankScores(0, line.edges, choices).sensitivity(adjacency) * scale * schedule.entries[release][1].mechanism.weight
             )
@@ -256,10 +256,24 @@ def test_choices_of_intervals_that_have_no_room_are_not_made():
 def test_integers_do_not_attract_the_ends_of_intervals():
     """An integer has a preference over other numbers for a quantile, and none for an end."""
     line = RankLine(np.array([0.5, 1.25, 2.0, 2.75, 3.5]), False)
-    number, end = (line.part(1.0, 8.0, 0.5, shift, 1.0) for shift in (0.0, 5.0))
+    number, end = line.part(1.0, 8.0, 0.5, 1.0), line.end(1.0, 8.0, 0.5, 5.0, 1.0)
     weights = [np.exp(choice.offset * choice.larger_share) for choice in (number, end)]
     shares = [w[choice.low.astype(int) == 4].sum() / w.sum() for w, choice in zip(weights, (number, end), strict=True)]
     assert shares[0] > 0.2 > 2 * shares[1]
+
+
+def test_empty_leaves_do_not_keep_the_end_of_an_interval_from_a_number_that_many_share():
+    """200 records share a number in a gap; the end of the interval is to be beyond 20 of them, and the noise is 8 records."""
+    line = RankLine(0.3 + np.arange(9.0), False)
+    cells = ColumnCells(np.append(np.full(200, 4.7), np.full(50, 7.5))[:, None])
+    end = line.end(3.0, line.last + 1.0, 0.0, 20.0, 8.0)
+    places = replace(line.part(3.0, line.last + 1.0, 0.0, 8.0), shift=20.0)  # the twin
+    shares = []
+    for choice in (end, places):
+        chances = np.exp(log_softmax(RankScores(0, line.edges, (choice,)).evaluate(cells) / 8.0))
+        shares.append(chances[choice.low >= 9.0].sum())  # the gap of the 200
+    assert shares[0] > 0.6 > 2 * shares[1]
+    assert end.low.size == end.high.size and (end.high - end.low == 1).all()
 
 
 def test_the_report_states_the_roundings_that_the_noise_covers(monkeypatch):
