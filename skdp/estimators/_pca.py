@@ -144,7 +144,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DPUnlabelled):
 
     Intervals hold the variances of clipped rows of the population from which the records are drawn, with noise and sampling. A
     component that does not stand out from the noise has an interval that begins at 0. The noise of an eigenvalue is that of a
-    symmetric random matrix [1]_; ``n_components=None`` keeps what noise alone would hardly show.
+    symmetric random matrix [1]_; ``n_components=None`` keeps what noise alone would hardly show. What a sample does to variances
+    follows from clipped fourth powers, so that intervals are a little short for columns with long tails: on five lognormal ones
+    they held the variances in .92 to .94 of 200 fits (5000 records, epsilon 3).
 
     **Privacy.** One call of ``fit`` is (epsilon, delta)-differentially private with respect to the records, under the chosen
     adjacency: the fitted attributes are computed from three or four releases with Gaussian noise and from public values. The
