@@ -213,8 +213,7 @@ class RankSearch:
         places = np.append(np.zeros(len(self.shares) - 1), line.last + 1.0)
         for level, nodes in enumerate(self.levels):
             choices = tuple(
-                line.part(places[node.lower], places[node.upper], node.share, self.noise(level, node.share))
-                for node in nodes
+                line.part(places[node.lower], places[node.upper], node.share, self.noise(level, node.share)) for node in nodes
             )
             for node, choice, index in zip(nodes, choices, _asked(ask, line, choices), strict=True):
                 places[node.quantile] = choice.low[index]
