@@ -17,6 +17,7 @@ from typing import Any
 from skdp import estimators
 from skdp._files._outputs import check_outputs, write_whole
 from skdp._files._suffixes import check_suffix, imported
+from skdp._scikit_learn.pipelines import fitted_steps
 from skdp._validation import shown
 from skdp.preprocessing._column_kinds import KINDS
 from skdp.privacy.report.versions import versions
@@ -109,8 +110,8 @@ KNOWN = (  # permitted loaders of what skops trusts by itself
 
 FORMAT = 1  # of .skops files; a later version reads earlier formats
 VERSIONS = "skdp.json"  # a file in a .skops file: its format, and the versions of the software that wrote it
-# Classes that files of earlier versions name by the place where they were then; renaming a class of TRUSTED adds a line.
-MOVED: dict[str, str] = {}
+# Where classes are now: files of earlier versions name them by the place where they were. Renaming a class of TRUSTED adds a line.
+PLACES = {name.rpartition(".")[2]: name for name in TRUSTED if name.startswith("skdp.")}
 
 
 # Largest size of the unpacked parts of a .skops file, in bytes, and over that of the file: a larger one could fill the memory.
@@ -181,7 +182,7 @@ def load_model(path: str | os.PathLike[str], *, trust: bool = False) -> Any:
         raise ValueError(
             f"{path} holds the types {foreign}, which are not loaded because they could run code; expected a file by save_model."
         )
-    return _read(path, lambda: skops.loads(content, trusted=types))
+    return _read(path, lambda: _completed(skops.loads(content, trusted=types)))
 
 
 def check_loadable(path: Path, trust: bool) -> None:
@@ -294,11 +295,19 @@ def _moved(part: Any) -> bool:
     if not isinstance(part, dict):
         return False
     found = any([_moved(inner) for inner in part.values()])
-    name = f"{part.get('__module__')}.{part.get('__class__')}"
-    if name not in MOVED:
+    module, kind = str(part.get("__module__")), part.get("__class__")
+    if not module.startswith("skdp.") or kind not in PLACES or PLACES[kind] == f"{module}.{kind}":
         return found
-    part["__module__"], _, part["__class__"] = MOVED[name].rpartition(".")
+    part["__module__"], _, part["__class__"] = PLACES[kind].rpartition(".")
     return True
+
+
+def _completed(model: Any) -> Any:
+    """Return a model with what it lacks if skdp 0.2.0 wrote it: the schema of an additive one had another place."""
+    for step in fitted_steps(model):
+        if getattr(step, "schema", None) is not None and hasattr(step, "basis_") and not hasattr(step, "schema_"):
+            step.schema_ = step.basis_.facts
+    return model
 
 
 def _foreign(types: Sequence[str]) -> list[str]:

@@ -53,7 +53,7 @@ ALLOWED = {  # who may import whom inside the package; privacy is open to all
         "estimators",  # for two public names of additive models, on first use
     },
     "_files": set(),
-    "_model_files": {"_files", "_validation", "estimators", "preprocessing", "solvers"},
+    "_model_files": {"_files", "_scikit_learn", "_validation", "estimators", "preprocessing", "solvers"},
     "_model_card": {"_scikit_learn", "_validation", "inspection", "metrics"},
     "_commands": {
         *("_files", "_model_card", "_model_files", "_persons", "_scikit_learn", "_table_types"),

@@ -33,6 +33,8 @@ class SchemaColumns(BaseEstimator):
         Further columns, of which each cell is read by itself: what an estimator learns, or what a learned schema describes.
     """
 
+    learned: list[str] | None = None  # skdp 0.2.0 wrote files without it
+
     def __init__(self, numbers: list[str], categories: list[str], filled: list[str], learned: list[str] | None = None) -> None:
         self.numbers = numbers
         self.categories = categories
