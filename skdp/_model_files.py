@@ -110,7 +110,7 @@ KNOWN = (  # permitted loaders of what skops trusts by itself
 
 FORMAT = 1  # of .skops files; a later version reads earlier formats
 VERSIONS = "skdp.json"  # a file in a .skops file: its format, and the versions of the software that wrote it
-# Where classes are now: files of earlier versions name them by the place where they were. Renaming a class of TRUSTED adds a line.
+# Where classes are now: files of earlier versions name them by the place where they were. Renaming a class adds its former name.
 PLACES = {name.rpartition(".")[2]: name for name in TRUSTED if name.startswith("skdp.")}
 
 

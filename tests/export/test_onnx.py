@@ -33,10 +33,13 @@ from skdp.estimators import (
 from skdp.estimators._tabular import TabularModel
 from skdp.estimators.additive._bins import bins_of
 from skdp.estimators.boosting._trees import Trees
+from skdp.export._columns import spelt
+from skdp.export._graph import Graph
 from skdp.export._models import labels_of
 from skdp.model_selection import DPGridSearchCV
 from skdp.pipeline import DPPipeline
 from skdp.preprocessing import BoundedScaler, LearnedSchema, RowNormClipper, from_schema
+from skdp.preprocessing._scaling import BoundedNumbers
 from tests.helpers.sums import fits
 
 pytest.importorskip("onnx")
@@ -373,6 +376,7 @@ FACTS = {
     },
     "whole": {"kind": "number", "bounds": [0, 9], "core": [0, 3], "centre": 1, "integers": [0, 1, 2.5], "weight": 0.5},
     "far": {"kind": "number", "bounds": [-1e9, 1e9], "core": [0, 1], "centre": 0.5, "logarithm": 0.25},
+    "near": {"kind": "number", "bounds": [-100, 200], "core": [0, 100], "centre": 50, "logarithm": 1000.0},
 }
 ENDS = [np.nan, np.inf, -np.inf, 1e300, -1e300, 5e-324, -1.0, 0.0, 1.0, 2.5, 2.75, 3.0, 3.5, 50.0, 1e6]
 
@@ -387,6 +391,17 @@ def test_learned_facts_of_numbers_give_the_same_rows(name):
     check_equal(model, table)
     boosted = with_trees(model, DPGradientBoostingClassifier(**LOUD, schema=schema), 1)
     check_equal(boosted, table)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_codes_need_no_spellings_and_missing_text_has_none():
+    codes = {"code": {"kind": "category", "buckets": [0, 1, 2], "codes": True, "missing": True}}
+    table = pd.DataFrame({"code": [0, 1.0, "2", 3, None, "zz"]})
+    check_equal(from_schema(codes).fit(table), table)
+    texts = {"work": {"kind": "category", "buckets": [7, 9], "missing": True}}
+    check_equal(from_schema(texts).fit(LATER[["work"]]), LATER[["work"]], {"work": [None, *KNOWN["work"]]})
+    units = LearnedSchema(**LOUD, output="units").fit(LEARNED[["age"]])
+    check_equal(units, pd.DataFrame({"age": [1e300, -1e300, 50.0]}))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -487,10 +502,12 @@ TEXTS, CELLS = pd.DataFrame({"t": ["a", "b", "c", "b"]}), np.array([[-9.0, 0.5],
         (BoundedScaler([(-4, 1), (0, 2)], centre=False), CELLS),
         (BoundedScaler([(-4, 1), (0, 2)], scale="log"), CELLS),
         (BoundedScaler([(-4, 1), (0, 2)], fill=5.0), np.where(CELLS > 1, np.nan, CELLS)),
+        (BoundedScaler(2.0, centre=False, scale="log"), 1e-12 * CELLS),  # as exact as where numbers are larger
+        (BoundedNumbers([(-4, 1), (0, 2)], fill=5.0), np.where(CELLS > 1, np.nan, CELLS)),
         (make_pipeline(BoundedScaler(9.0), RowNormClipper(0.5)), CELLS),
         (make_pipeline(BoundedScaler(9.0), RowNormClipper(0.5)), CELLS / 99),
         (OneHotEncoder(categories=[["a", "b", "c"]], drop=["b"], sparse_output=False), TEXTS),
-        (OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore", sparse_output=False), TEXTS),
+        (OneHotEncoder(categories=[["b", "a"]], handle_unknown="ignore", sparse_output=False), TEXTS),
     ),
     ids=lambda value: type(value).__name__,
 )
@@ -536,3 +553,26 @@ def test_outputs_give_way_to_columns_of_their_names():
     schema = {"features": {"kind": "number", "bounds": [0, 1]}}
     found = answers(from_schema(schema).to_onnx().SerializeToString(), pd.DataFrame({"features": [0.0, 1.0]}))
     assert list(found) == ["features_"] and found["features_"].shape == (2, 1)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_products_that_overflow_one_row_and_the_order_of_inputs():
+    """Rows with products that overflow although their sum does not, and tiny ones; a table of one row."""
+    model = DPLinearSVC(**LOUD, data_norm=1.0).fit(X, LABELS)
+    big = 2.0**600  # products of powers of 2 are exact
+    model.coef_, model.intercept_ = np.array([[big, -big, 0.0]]), np.array([0.25])
+    check_equal(model, np.array([[big, big, 1.0], [-big, -big, 0.5], [4 / big, 0.0, 1.0], [-big, 0.0, 1.0]]))
+    check_equal(model, X[:1])
+    schema = {name: SCHEMA[name] for name in ("work", "age")}  # in the graph numbers come first
+    other = DPLinearSVC(**LOUD, schema=schema).fit(FRAME[["work", "age"]], AGE)
+    assert [entry.name for entry in other.to_onnx().graph.input] == ["work", "age"]
+
+
+def test_constants_are_stored_once_if_type_and_shape_are_the_same():
+    graph, values = Graph({}), (0.0, np.int64(0), np.zeros(1), np.zeros((1, 1)), np.zeros((2, 1)), np.zeros((1, 2)))
+    assert len({graph.constant(value) for value in (*values, *values)}) == len(values)
+
+
+def test_text_may_have_a_blank_on_each_side_and_the_first_category_counts():
+    assert spelt({"a": 0}) == {"a": 0, " a": 0, "a ": 0, " a ": 0}
+    assert {*spelt({"1": 0, "1.0": 1}).values()} == {0}
