@@ -249,8 +249,8 @@ def _model_facts(reports: Iterable[PrivacyReport], report: PrivacyReport, fitted
     if hasattr(fitted, "classes_"):
         facts["Predicts"] = f"one of the classes {', '.join(map(str, np.asarray(fitted.classes_).tolist()))}"
     elif hasattr(fitted, "target_bounds_"):
-        low, high = fitted.target_bounds_
-        facts["Predicts"] = f"a number from {low:.6g} to {high:.6g}"
+        ends = [f"from {low:.6g} to {high:.6g}" for low, high in np.atleast_2d(fitted.target_bounds_).tolist()]
+        facts["Predicts"] = f"a number {ends[0]}" if len(ends) == 1 else f"numbers {', '.join(ends)}"
     names = getattr(fitted, "feature_names_in_", None)
     if names is not None:
         facts["Columns"] = ", ".join(map(str, names))
@@ -338,7 +338,8 @@ def _coefficients(fitted: Any, coef: np.ndarray) -> list[Part]:
     """Return the largest coefficients, with intercepts first."""
     matrix = np.atleast_2d(coef)
     intercept = np.broadcast_to(np.ravel(getattr(fitted, "intercept_", 0.0)), len(matrix))
-    outputs = ["Coefficient"] if len(matrix) == 1 else [f"Coefficient for {label}" for label in fitted.classes_]
+    labels = getattr(fitted, "classes_", [f"target {place}" for place in range(len(matrix))])
+    outputs = ["Coefficient"] if len(matrix) == 1 else [f"Coefficient for {label}" for label in labels]
     order = np.argsort(-np.abs(matrix).max(axis=0), kind="stable")[:MOST]
     names = _feature_names(fitted, matrix.shape[1])
     rows = [("(intercept)", *map(_number, intercept)), *((names[i], *map(_number, matrix[:, i])) for i in order)]

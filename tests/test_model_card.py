@@ -12,7 +12,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from skdp import DPPCA, DPAdditiveClassifier, DPKMeans, DPLogisticRegression, DPTabularClassifier, model_card, save_model
+from skdp import (
+    DPPCA,
+    DPAdditiveClassifier,
+    DPKMeans,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPTabularClassifier,
+    model_card,
+    save_model,
+)
 from skdp.__main__ import main
 from skdp._commands._evaluate import _content
 from skdp.metrics import evaluate
@@ -149,6 +158,12 @@ def test_a_card_names_a_part_of_a_search_that_may_keep_records():
     assert "best\\_estimator\\_" not in model_card(model)
     model.best_estimator_.__class__ = type("Keeper", (DPLogisticRegression,), {})
     assert "best\\_estimator\\_ (Keeper): what it keeps may depend on the records." in model_card(model)
+
+
+def test_a_card_of_several_targets_names_them():
+    X = np.linspace((-1, 0), (1, 0.5), 400)
+    card = model_card(DPLinearRegression(3.0, delta=1e-6, feature_bounds=1.0, target_bounds=[(-1, 1), (0, 2)]).fit(X, X))
+    assert "| Predicts | numbers from -1 to 1, from 0 to 2 |" in card and "| Coefficient for target 1 |" in card
 
 
 def test_names_are_shown_as_they_are():

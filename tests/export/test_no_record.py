@@ -81,6 +81,7 @@ def left_by(model, given, which, answer, folder, monkeypatch):
     X = np.abs(X) if "counts" in given else X
     y = None if "none" in given else y if "numbers" in given else np.digitize(y, [-0.3, 0.3]) if "three" in given else y > 0
     further = {"groups": np.arange(N) // which % 2} if "groups" in given else {}
+    further |= {"exposure": np.linspace(0.2 * which, 1, N)} if "exposure" in given else {}
     further |= {"persons": (PERSON if which == 1 else 0) + np.arange(N) // 2} if "persons" in given else {}
     with monkeypatch.context() as patched, warnings.catch_warnings(), reproducible_noise(0):
         warnings.simplefilter("ignore")
@@ -154,6 +155,7 @@ FAMILIES = [
     slowly(DPLogisticRegression(**BOUNDED, solver="objective"), "two"),
     slowly(DPLogisticRegression(**BOUNDED, solver="sgd"), "two"),
     slowly(DPLinearRegression(**FRAME, **RANGE), "frame numbers learned"),
+    slowly(DPLinearRegression(**BOUNDED, link="log_count", max_exposure=1.0, target_bounds=(0, 9)), "numbers exposure"),
     slowly(DPQuantileRegressor(**BOUNDED), "numbers"),
     slowly(DPRobustRegressor(**BOUNDED), "numbers"),
     slowly(DPKMeans(3, **BOUNDED), "none"),
