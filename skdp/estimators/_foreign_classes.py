@@ -88,8 +88,10 @@ def _of(plan: "Plan") -> Foreign:
 
 
 def _is_number(part: Any) -> bool:
-    """Return whether an object is a number, a text, None or an array of numbers, which can hold nothing else."""
+    """Return whether an object is a number, a text, None, a tuple of them or an array of numbers, which can hold nothing else."""
     kind = type(part)
+    if kind is tuple:
+        return all(type(each) in NUMBERS for each in part)
     return kind in NUMBERS or (kind is np.ndarray and part.dtype.kind in KINDS)
 
 
