@@ -230,7 +230,7 @@ def leaves(bins: Columns, columns: np.ndarray, splits: np.ndarray, part: slice =
 def leaf_finder(columns: np.ndarray, splits: np.ndarray) -> Callable[[Columns, slice], np.ndarray]:
     """Return what maps bins and a part of the records to `leaves` in a tree."""
     # Eight bits at a time: bytes are several times faster than longer numbers.
-    finders = [_ByteFinder(columns[start : start + 8], splits[start : start + 8]) for start in range(0, max(1, len(columns)), 8)]
+    finders = [_byte_finder(columns[start : start + 8], splits[start : start + 8]) for start in range(0, max(1, len(columns)), 8)]
 
     def found(bins: Columns, part: slice) -> np.ndarray:
         leaf = finders[0](bins, part)
@@ -242,24 +242,24 @@ def leaf_finder(columns: np.ndarray, splits: np.ndarray) -> Callable[[Columns, s
     return found
 
 
-class _ByteFinder:
-    """Find the leaf of each record in a tree of at most eight splits."""
+def _byte_finder(columns: np.ndarray, splits: np.ndarray) -> Callable[[Columns, slice], np.ndarray]:
+    """Return what maps bins and a part of the records to leaves in a tree of at most eight splits."""
+    is_cut = splits[:, -1] & (splits[:, 1:] >= splits[:, :-1]).all(axis=1)  # of a number; comparing is faster than looking up
+    sides = zip(columns.tolist(), splits.argmax(axis=1).tolist(), is_cut.tolist(), strict=True)
+    cuts = [(column, first, np.uint8(1 << place)) for place, (column, first, cut) in enumerate(sides) if cut]
+    tables: dict[int, np.ndarray] = {}  # one look-up for all further splits of a column
+    for place in np.flatnonzero(~is_cut).tolist():
+        column, table = int(columns[place]), splits[place].view(np.uint8) << np.uint8(place)
+        tables[column] = tables[column] | table if column in tables else table
 
-    def __init__(self, columns: np.ndarray, splits: np.ndarray) -> None:
-        cuts = splits[:, -1] & (splits[:, 1:] >= splits[:, :-1]).all(axis=1)  # of a number; comparing is faster than looking up
-        sides = zip(columns.tolist(), splits.argmax(axis=1).tolist(), cuts.tolist(), strict=True)
-        self._cuts = [(column, first, np.uint8(1 << place)) for place, (column, first, cut) in enumerate(sides) if cut]
-        self._tables: dict[int, np.ndarray] = {}  # one look-up for all further splits of a column
-        for place in np.flatnonzero(~cuts).tolist():
-            column, table = int(columns[place]), splits[place].view(np.uint8) << np.uint8(place)
-            self._tables[column] = self._tables[column] | table if column in self._tables else table
-
-    def __call__(self, bins: Columns, part: slice) -> np.ndarray:
+    def found(bins: Columns, part: slice) -> np.ndarray:
         leaf = np.zeros(bins[0][part].size, dtype=np.uint8)
         above, bit = np.empty(leaf.size, dtype=bool), np.empty_like(leaf)
-        for column, first, weight in self._cuts:
+        for column, first, weight in cuts:
             np.greater_equal(bins[column][part], first, out=above)
             leaf |= np.multiply(above.view(np.uint8), weight, out=bit)
-        for column, table in self._tables.items():
+        for column, table in tables.items():
             leaf |= np.take(table, bins[column][part])
         return leaf
+
+    return found
