@@ -85,7 +85,7 @@ def planned_persons(unit: Any, kind: str, n_samples: Any, persons: Any) -> tuple
         if unit_of(unit) == "person" and not isinstance(n_samples, (Integral, tuple)):
             raise ValueError(
                 "plan of a table with privacy_unit='person' without persons; expected plan(X, persons=ids), or "
-                "plan(n_persons, n_features)."
+                "plan(n_samples, n_features), where n_samples is the number of persons."
             )
         return n_samples, None
     n_samples, group = taken_persons(unit, kind, as_table(n_samples), None, persons)

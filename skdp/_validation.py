@@ -22,8 +22,8 @@ LARGEST_LEVEL = 1 - 1e-9  # of intervals. A choice: closer to 1, quantiles have 
 MOST_NAMED = 10  # largest number of columns, or of other things, that a message lists
 
 BOUNDS = (
-    "expected a positive number B for |x| <= B, a pair (low, high) for all columns, one pair per column, or a dict from column "
-    "name to a number or a pair; always low < high, numbers up to 1e50"
+    "expected a positive number B for |x| <= B, a pair (low, high) for all columns, one pair per column, as in "
+    "list(zip(lows, highs)), or a dict from column name to a number or a pair; always low < high, numbers up to 1e50"
 )
 
 

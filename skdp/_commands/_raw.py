@@ -168,8 +168,8 @@ class RawTable:
             if not to_numbers(frame, name) or frame[name].isna().any():
                 raise ValueError(
                     f"{table}: the target {name!r} has values that are missing or not finite; expected a number in every record, "
-                    "or --task classification, and an --estimator for labels. --drop-missing-target leaves records without "
-                    "target out; --decimal , and --thousands . read a number such as 1.805,39."
+                    "or --task classification for labels. --drop-missing-target leaves records without target out; "
+                    "--decimal , and --thousands . read a number such as 1.805,39."
                 )
             return np.asarray(frame[name])
         if self.classes is not None:

@@ -267,7 +267,9 @@ class DPMinimax(DPEstimator):
 
     _refused: ClassVar[dict[str, str]] = {
         "classes": "targets are numbers here; encode labels by a public rule first",
-        "feature_bounds": "data_norm bounds the length of a row; bounds of features are the problem's",
+        **dict.fromkeys(
+            ("feature_bounds", "bounds"), "data_norm bounds the length of a row; bounds of features are the problem's"
+        ),
         "loss": "the saddle problem says what is minimised and maximised",
         "schema": "the problem sees numbers; make_pipeline(skdp.preprocessing.from_schema(schema), DPMinimax(data_norm=1)) takes "
         "the table that the schema describes",

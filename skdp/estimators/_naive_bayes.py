@@ -104,7 +104,7 @@ class DPMultinomialNB(DPProbabilisticClassifier):
     _refused: ClassVar[dict[str, str]] = {
         "schema": "rows are counts of words; make_pipeline(skdp.preprocessing.from_schema(schema), DPMultinomialNB()) takes the "
         "table that the schema describes",
-        "feature_bounds": "rows are counts of words, clipped to the length data_norm",
+        **dict.fromkeys(("feature_bounds", "bounds"), "rows are counts of words, clipped to the length data_norm"),
         "solver": "there is one algorithm",
     }
 

@@ -20,6 +20,10 @@ REFUSED = {
     "alpha=0 is none",
     "n_jobs": "a fit is a few passes over the data; NumPy's BLAS uses the cores",
     **dict.fromkeys(
+        ("bounds", "bounds_X", "bounds_y"),
+        "bounds from public knowledge are feature_bounds, one pair (low, high) per column; those of y are target_bounds",
+    ),
+    **dict.fromkeys(
         ("accountant", "ledger"),
         "a clone would copy the account; call {kind}.fit inside `with PrivacyLedger(path, epsilon=..., delta=...):`, "
         "which is charged for every fit",

@@ -30,6 +30,8 @@ ERRORS = "For what cannot be read, and parameters that are not valid, before any
 OPTIONS = {"epsilon", "column", "adjacency", "confidence", "persons", "sample_weight", "max_sample_weight", "random_state"}
 HINTS = {  # keywords of other functions, and what is right here
     "columns": "column names the columns of a table",
+    "axis": "each call takes one column, and describe takes a table",
+    **dict.fromkeys(("accountant", "ledger"), "`with PrivacyLedger(path, epsilon=..., delta=...):` around the call is charged"),
     "range": "bounds are the public bounds of a column",
     "bounds": "range has the public ends of bins, and other counts need none",
     "weights": "sample_weight has the weights of records, with their public bound max_sample_weight",

@@ -11,6 +11,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from skdp import DPLogisticRegression, DPTabularClassifier, PrivacyLedger
+from skdp.__main__ import main
 from skdp.metrics import evaluate
 from skdp.privacy import errors
 from skdp.privacy.budget import DELTA_IN_WORDS
@@ -36,6 +37,7 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (100, 2))
 TABLE = pd.DataFrame({"age": RNG.integers(18, 90, 100), "smoker": RNG.choice(["no", "yes"], 100)})
 Y = np.arange(100) % 2
+GAPS = np.where(Y, "yes", None)
 NUMBERS = pd.DataFrame(X, columns=["a", "b"])
 
 
@@ -52,6 +54,9 @@ WRONG = {  # the first words of each error on the page: what a user did
     "Input X contains NaN.": lambda: bounded().fit(np.where(X > 0.99, np.nan, X), Y),
     "X (DataFrame) or y has something that cannot be read": lambda: bounded().fit(TABLE, Y),
     "Input y contains NaN.": lambda: bounded().fit(X, np.where(Y, np.nan, 0)),
+    "y has values that cannot be read.": lambda: DPTabularClassifier().fit(TABLE, pd.Series(GAPS).astype("category")),
+    "Unknown label type: y has labels that are missing": lambda: DPTabularClassifier().fit(TABLE, GAPS),
+    "y is missing; expected fit(X, y)": lambda: DPTabularClassifier().fit(TABLE),
     "Unknown label type: continuous.": lambda: DPTabularClassifier().fit(TABLE, X[:, 0]),
     "y has only one class; expected at least two.": lambda: bounded().fit(X, np.ones(100)),
     "y has labels outside classes=…": lambda: bounded(classes=["no", "yes"]).fit(X, Y),
@@ -62,6 +67,7 @@ WRONG = {  # the first words of each error on the page: what a user did
     "schema, column …; expected {'kind': 'number', 'bounds': [low, high]}": lambda: DPTabularClassifier(
         schema={"age": "numeric"}
     ).fit(TABLE, Y),
+    "epsilon=… is not a number": lambda: DPTabularClassifier(epsilon="1").fit(TABLE, Y),
     "delta=None means 1 / n_samples**2 = …": lambda: bounded().fit(X[:20], Y[:20]),
     "… does not take C: the penalty is alpha = 1 / (C * n_samples).": lambda: DPLogisticRegression(C=1.0),
     "… does not take sample_weight": lambda: bounded().fit(X, Y, sample_weight=np.ones(100)),
@@ -100,7 +106,15 @@ def pattern(words):
     return re.compile(".*?".join(map(re.escape, words.split("…"))), re.DOTALL)
 
 
-ERRORS, WARNINGS = (quoted(part) for part in QUESTIONS.split("## Warnings that", 1))
+ERRORS, COMMAND, WARNINGS = (quoted(part) for part in re.split("## Errors of the command|## Warnings that", QUESTIONS))
+WRONG_COMMANDS = (  # of which each error of the command is one, in the order of the page
+    ("people.csv", "--target", "Smoker"),
+    ("people.csv",),
+    ("people.csv", "--target", "smoker"),
+    ("people.csv", "--target", "smoker", "--task", "regression"),
+    ("people.csv", "--target", "smoker", "--epsilon", "0,5"),
+    ("nobody.csv", "--target", "smoker"),
+)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -110,6 +124,19 @@ def test_errors_begin_as_the_page_says(words, monkeypatch):
     with pytest.raises(Exception) as wrong:
         WRONG[words]()
     assert pattern(words).match(str(wrong.value))
+
+
+@pytest.mark.parametrize(("words", "wrong"), list(zip(COMMAND, WRONG_COMMANDS, strict=True)))
+def test_errors_of_the_command_have_what_the_page_says(words, wrong, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    TABLE.assign(smoker=TABLE["smoker"].where(TABLE["age"] > 20)).to_csv("people.csv", index=False)
+    try:
+        code = main(["fit", "--epsilon", "1", *wrong, "--model", "model.skops"])
+    except SystemExit as stop:
+        code = stop.code
+    told = capsys.readouterr().err
+    assert code == 2 and "error: " in told and pattern(words).search(told)
+    assert not Path("model.skops").exists()
 
 
 def test_all_errors_of_the_page_are_tried():
@@ -235,5 +262,6 @@ def test_the_page_for_officers_states_what_an_attacker_can_conclude():
     page = (DOCS / "guarantees" / "data_protection_officer.md").read_text()
     rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) % \|", page, re.MULTILINE)
     assert len(rows) == 4
+    assert all(f"{share} %" in (DOCS / "index.md").read_text() for _, share in rows[:2])
     for epsilon, share in rows:
         assert float(share) == pytest.approx(100 / (1 + np.exp(-float(epsilon))), rel=1e-2)

@@ -276,7 +276,7 @@ WEIGHTED = (
     *("DPAdditiveClassifier", "DPAdditiveRegressor", "DPKMeans", "DPLinearRegression", "DPLinearSVC", "DPLogisticRegression"),
 )
 GROUPED = ("DPGroupDROClassifier",)
-REFUSED = ("warm_start", "max_iter", "tol", "C", "penalty", "n_jobs", "ledger", "accountant")
+REFUSED = ("warm_start", "max_iter", "tol", "C", "penalty", "n_jobs", "ledger", "accountant", "bounds")
 
 
 @EVERY

@@ -233,6 +233,7 @@ def test_each_call_is_charged_once(name):
         (lambda: stats.describe(FRAME, columns=["age"], epsilon=1.0), "'columns'; describe.frame.* takes some of the columns"),
         (lambda: skdp.model_card(None, scores={}), "^model_card.*'scores'; evaluation has scores with noise"),
         (lambda: stats.var(np.ones(5), bounds=(0, 2), epsilon=1e-6), "too large .* an epsilon at least [0-9.]+ times as large"),
+        (lambda: stats.mean(np.ones(5), bounds=(0, 2), epsilon=1.0, accountant=None), "'accountant'; `with PrivacyLedger"),
     ),
 )
 def test_errors_say_what_was_given_and_what_is_expected(call, text):
