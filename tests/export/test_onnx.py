@@ -39,6 +39,7 @@ from skdp.export._models import labels_of
 from skdp.model_selection import DPGridSearchCV
 from skdp.pipeline import DPPipeline
 from skdp.preprocessing import BoundedScaler, LearnedSchema, RowNormClipper, from_schema
+from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._scaling import BoundedNumbers
 from tests.helpers.sums import fits
 
@@ -136,7 +137,7 @@ OF_ARRAYS = [
     (DPConstrainedRegression(**LOUD, target_bounds=(-1, 1)), NUMBERS, ["prediction"]),
     (DPAUCMaximizer(**LOUD), CLASSES, ["label", "decision"]),
     (DPAUCMaximizer(**LOUD, scorer="mlp", hidden_layer_sizes=(4, 3)), CLASSES, ["label", "decision"]),
-    (DPMultinomialNB(**LOUD), (np.abs(X), THREE), ["label", "probabilities", "decision"]),
+    (DPMultinomialNB(**LOUD, data_norm=2.0), (np.abs(X), THREE), ["label", "probabilities", "decision"]),
     slowly(DPKMeans(3, **LOUD), (X,), ["cluster"]),
     (DPPCA(2, **LOUD), (X,), ["scores"]),
     (DPPCA(2, **LOUD, whiten=True), (X,), ["scores"]),
@@ -518,6 +519,11 @@ def test_transformers_alone_give_the_same_rows(step, table):
     np.testing.assert_allclose(found, step.transform(table), rtol=1e-14)
 
 
+def test_text_is_no_number():
+    with pytest.raises(TypeError, match="The model takes text as numbers; expected OneHotEncoder"):
+        skdp.to_onnx(KnownCategories(["a", "b"]).fit(TEXTS))
+
+
 def test_encoders_that_learn_or_refuse_text():
     """Where the encoder raises an error, an output means nothing, and is no row of another text."""
     encoder = OneHotEncoder(categories=[["a", "b"]], sparse_output=False).fit(TEXTS[:2])
@@ -566,6 +572,7 @@ def test_products_that_overflow_one_row_and_the_order_of_inputs():
     schema = {name: SCHEMA[name] for name in ("work", "age")}  # in the graph numbers come first
     other = DPLinearSVC(**LOUD, schema=schema).fit(FRAME[["work", "age"]], AGE)
     assert [entry.name for entry in other.to_onnx().graph.input] == ["work", "age"]
+    check_equal(other, NEW[["work", "age"]])
 
 
 def test_constants_are_stored_once_if_type_and_shape_are_the_same():
