@@ -41,6 +41,7 @@ from skdp.pipeline import DPPipeline
 from skdp.preprocessing import BoundedScaler, LearnedSchema, RowNormClipper, from_schema
 from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._scaling import BoundedNumbers
+from skdp.privacy.data.bins import EDGES
 from tests.helpers.sums import fits
 
 pytest.importorskip("onnx")
@@ -429,6 +430,11 @@ def test_trees_at_edges_of_bins_and_means_over_columns(n_outputs):
     model = DPAdditiveClassifier(**LOUD, schema=SCHEMA).fit(FRAME, y)
     boosted = with_trees(model, DPGradientBoostingClassifier(**LOUD, schema=SCHEMA), n_outputs)
     check_equal(boosted, NEW)
+    # At edges of bins up to rounding, as the logarithms are, and less than half a fine bin below them; leaves beyond 8 bits.
+    edges = np.concatenate([EDGES, EDGES - 2.0**-18])
+    deep = with_trees(model, DPGradientBoostingClassifier(**LOUD, schema=SCHEMA), n_outputs, depth=9)
+    rows = {"age": 128 * edges, "income": np.expm1(edges * np.log1p(1e7)), "work": "nurse", "code": 1}
+    check_equal(deep, pd.DataFrame(rows))
     assert (boosted.decision_function(NEW) != model.decision_function(NEW)).any()
     nodes = [node.op_type for node in boosted.to_onnx().graph.node]
     end = len(nodes) - nodes[::-1].index("ReduceSum")
@@ -436,15 +442,15 @@ def test_trees_at_edges_of_bins_and_means_over_columns(n_outputs):
     assert nodes[end - 8 : end] == ["Cast", "Add", "Add", "Add", "Add", "Gather", "Cast", "ReduceSum"]
 
 
-def with_trees(model, boosted, n_outputs):
+def with_trees(model, boosted, n_outputs, depth=3):
     """Return a boosted model with the functions of an additive one, and made-up trees."""
     vars(boosted).update({name: value for name, value in vars(model).items() if name.endswith("_")})
-    boosted.trees_ = made_trees(model.basis_, n_outputs)
+    boosted.trees_ = made_trees(model.basis_, n_outputs, depth)
     return boosted
 
 
-def made_trees(basis, n_outputs):
-    rng, bins, depth, n_trees = np.random.default_rng(1), bins_of(basis), 3, 20
+def made_trees(basis, n_outputs, depth):
+    rng, bins, n_trees = np.random.default_rng(1), bins_of(basis), 20
     columns = rng.integers(len(bins.columns), size=(n_trees, depth))
     splits = rng.random((n_trees, depth, max(bins.sizes))) < 0.5
     values = rng.normal(size=(n_trees, n_outputs, 2**depth)).astype(np.float32)
