@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -33,6 +34,7 @@ from skdp.estimators import (
 from skdp.estimators._tabular import TabularModel
 from skdp.estimators.additive._bins import bins_of
 from skdp.estimators.boosting._trees import Trees
+from skdp.export import _plain
 from skdp.export._columns import spelt
 from skdp.export._graph import Graph
 from skdp.export._models import labels_of
@@ -41,6 +43,7 @@ from skdp.pipeline import DPPipeline
 from skdp.preprocessing import BoundedScaler, LearnedSchema, RowNormClipper, from_schema
 from skdp.preprocessing._categories import KnownCategories
 from skdp.preprocessing._scaling import BoundedNumbers
+from skdp.preprocessing._schema import Schema, TreatmentSchema
 from skdp.privacy.data.bins import EDGES
 from tests.helpers.sums import fits
 
@@ -240,6 +243,7 @@ def test_the_file_is_whole_and_states_the_guarantee(tmp_path):
         "skdp.report_sha256": hashlib.sha256(report.to_json().encode()).hexdigest(),
         "skdp.classes": json.dumps(["no", "yes"]),
     }
+    assert found.doc_string == report.summary
     with pytest.raises(ValueError, match="expected a name that ends in one of"):
         model.to_onnx(tmp_path / "model.pb")
     assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
@@ -253,6 +257,22 @@ def test_a_pipeline_states_the_budgets_of_its_steps_as_their_reports_do():
     found = skdp.to_onnx(make_pipeline(BoundedScaler((-2, 2)), private).fit(X, LABELS))
     facts = {entry.key: entry.value for entry in found.metadata_props}
     assert (float(facts["skdp.epsilon"]), float(facts["skdp.delta"])) == private.privacy_spent_
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_file_is_private_if_all_steps_are():
+    steps = DPPCA(2, epsilon=np.inf, feature_bounds=1.0), DPLinearSVC(**LOUD, data_norm=1.0)
+    found = skdp.to_onnx(make_pipeline(*steps).fit(X, LABELS))
+    assert {entry.key: entry.value for entry in found.metadata_props}["skdp.private"] == "false"
+    with pytest.raises(TypeError, match="a pipeline may shorten rows"):
+        skdp.to_sklearn(make_pipeline(BoundedScaler(2.0), steps[1]))
+
+
+def test_a_saddle_problem_has_no_predictions_to_export():
+    model = skdp.DPMinimax(None)
+    model.primal_ = np.zeros(2)
+    with pytest.raises(TypeError, match="DPMinimax is not exported to ONNX: it has no predictions"):
+        model.to_onnx()
 
 
 OF_PLAIN = [
@@ -300,6 +320,57 @@ def test_plain_objects_fill_columns_of_any_type():
     model = DPAdditiveClassifier(**LOUD, schema={"age": SCHEMA["age"] | {"fill": 50}}).fit(FRAME[["age"]], AGE)
     for cells in (np.arange(3), np.array([1, None, 90], dtype=object), np.array([1, np.nan, 90], dtype=np.float32)):
         check_plain(model, pd.DataFrame({"age": cells}))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("schema", (Schema, TreatmentSchema))
+def test_plain_columns_are_those_of_the_schema(schema):
+    """Numbers of a schema shorten rows, unless it keeps their units."""
+    names = ["work"] if schema is Schema else ["age", "income", "work"]
+    facts = Schema.read({name: SCHEMA[name] for name in names})
+    facts = facts if schema is Schema else TreatmentSchema.of(facts)
+    table = NEW.loc[NEW.index != 1, names]
+    found = _plain.columns_of(SimpleNamespace(schema_=facts)).transform(table)
+    np.testing.assert_allclose(found, from_schema(facts).fit(table).transform(table), rtol=1e-14)
+
+
+def test_columns_that_plain_objects_have_not_are_named():
+    for step, facts, reason in (
+        (_plain.in_units, FACTS["far"], "numbers were learned"),
+        (_plain.in_units, {"kind": "number", "bounds": [-1, 1], "scale": "log"}, "logarithms of negative numbers"),
+        (_plain.levels, {"kind": "category", "buckets": [1]}, "by a hash"),
+        (_plain.levels, {"kind": "category", "categories": ["u", "other"]}, "several spellings, and so has 'other'"),
+        (_plain.levels, {"kind": "category", "categories": ["True"]}, "several spellings"),
+    ):
+        with pytest.raises(_plain.NotPlain, match=reason):
+            step(Schema.read({"c": facts}).columns["c"])
+    with pytest.raises(ValueError, match="NaN"):
+        _plain.in_units(Schema.read({"c": SCHEMA["age"]}).columns["c"]).fit_transform(np.array([[np.nan]]))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_plain_objects_hold_copies_and_names_and_the_least_variance():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    model = DPLinearSVC(**LOUD, feature_bounds=1.0).fit(frame, LABELS)
+    plain = model.to_sklearn()
+    assert plain.feature_names_in_.tolist() == ["a", "b", "c"] and not np.shares_memory(plain.coef_, model.coef_)
+    components = DPPCA(2, **LOUD, feature_bounds=2.0, whiten=True).fit(X)
+    components.explained_variance_ = np.array([1.0, 0.4]) * components.noise_edge_
+    check_plain(components, X[:9])
+    assert components.to_sklearn()[0].var_.tolist() == (components.scale_**2).tolist()
+    clusters = DPKMeans(2, **LOUD)
+    clusters.cluster_centers_, clusters.scale_ = np.array([[1.0, 2.0], [4.0, 5.0]]), np.array([1.0, 2.0])
+    assert clusters.to_sklearn()[-1].cluster_centers_.tolist() == [[1.0, 1.0], [4.0, 2.5]]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_boosted_models_are_plain_where_they_have_no_trees():
+    model = DPAdditiveClassifier(**LOUD, feature_bounds=1.0).fit(*CLASSES)
+    boosted = with_trees(model, DPGradientBoostingClassifier(**LOUD, feature_bounds=1.0), 1)
+    with pytest.raises(TypeError, match="no public class"):
+        boosted.to_sklearn()
+    boosted.trees_ = None
+    check_plain(boosted, X[:9], "Pipeline")
 
 
 def check_plain(model, table, kind=None):
@@ -548,8 +619,10 @@ def test_files_have_an_old_version_that_many_programs_read():
 @pytest.mark.filterwarnings("ignore")
 def test_a_decision_of_0_and_means_of_counts_with_exposures():
     model = DPLinearSVC(**LOUD, data_norm=1.0).fit(X, LABELS)
-    model.coef_, model.intercept_ = 0 * model.coef_, 0 * model.intercept_
-    check_equal(model, X[:3])
+    several = DPLinearSVC(**LOUD, data_norm=1.0).fit(X, THREE)
+    for each in (model, several):  # the first of several classes
+        each.coef_, each.intercept_ = 0 * each.coef_, 0 * each.intercept_
+        check_equal(each, X[:3])
     counts = DPLinearRegression(epsilon=0.5, data_norm=1.0, target_bounds=(0, 9), link="log_count", max_exposure=1.0)
     counts.fit(X, np.rint(9 * SCORE**2).clip(0, 9), exposure=RNG.uniform(0.2, 0.8, N))
     assert counts.calibration_.exposure not in (None, 1.0)
