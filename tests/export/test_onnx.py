@@ -264,6 +264,9 @@ def test_a_file_is_private_if_all_steps_are():
     steps = DPPCA(2, epsilon=np.inf, feature_bounds=1.0), DPLinearSVC(**LOUD, data_norm=1.0)
     found = skdp.to_onnx(make_pipeline(*steps).fit(X, LABELS))
     assert {entry.key: entry.value for entry in found.metadata_props}["skdp.private"] == "false"
+    columns = ColumnTransformer([("age", BoundedScaler((0, 99)), ["age"])], remainder="passthrough").fit(FRAME[["age", "income"]])
+    with pytest.raises(TypeError, match="as from_schema makes it alone"):
+        skdp.to_onnx(columns)
     with pytest.raises(TypeError, match="a pipeline may shorten rows"):
         skdp.to_sklearn(make_pipeline(BoundedScaler(2.0), steps[1]))
 
@@ -326,10 +329,10 @@ def test_plain_objects_fill_columns_of_any_type():
 @pytest.mark.parametrize("schema", (Schema, TreatmentSchema))
 def test_plain_columns_are_those_of_the_schema(schema):
     """Numbers of a schema shorten rows, unless it keeps their units."""
-    names = ["work"] if schema is Schema else ["age", "income", "work"]
-    facts = Schema.read({name: SCHEMA[name] for name in names})
+    names, table = ["work", "again"] if schema is Schema else ["age", "income", "work"], NEW.assign(again=NEW["work"])
+    facts = Schema.read({name: {**SCHEMA, "again": SCHEMA["work"]}[name] for name in names})
     facts = facts if schema is Schema else TreatmentSchema.of(facts)
-    table = NEW.loc[NEW.index != 1, names]
+    table = table.loc[table.index != 1, names]
     found = _plain.columns_of(SimpleNamespace(schema_=facts)).transform(table)
     np.testing.assert_allclose(found, from_schema(facts).fit(table).transform(table), rtol=1e-14)
 
@@ -361,6 +364,8 @@ def test_plain_objects_hold_copies_and_names_and_the_least_variance():
     clusters = DPKMeans(2, **LOUD)
     clusters.cluster_centers_, clusters.scale_ = np.array([[1.0, 2.0], [4.0, 5.0]]), np.array([1.0, 2.0])
     assert clusters.to_sklearn()[-1].cluster_centers_.tolist() == [[1.0, 1.0], [4.0, 2.5]]
+    clusters.n_features_in_ = 2
+    check_equal(clusters, np.array([[1.0, 2.0], [4.0, 4.0], [2.0, 4.5]]))
 
 
 @pytest.mark.filterwarnings("ignore")
