@@ -92,6 +92,12 @@ def evaluate(
         )
     facts = _facts(fitted, target, model)
     check_persons(persons, test, target=facts.target)
+    kept_out, chosen = _stated(fitted).get("test"), public_facts(test, None, persons).get("test")
+    if test is not None and kept_out not in (None, chosen):
+        raise ValueError(
+            f"--test {test} would select records of the fit: {kept_out}; expected the same --test, or none for a table of other "
+            "records."
+        )
     if not facts.labelled:
         bounds = parameters["target_bounds"] = facts.target_bounds if target_bounds is None else _bounds(target_bounds)
         if bounds is not None and target_bounds is None:
@@ -99,6 +105,8 @@ def evaluate(
     elif target_bounds is not None:
         raise ValueError("--target-bounds is for numbers to predict, and the model predicts labels; expected no such option.")
     X, y, numbers = _test_records(fitted, model, table, form, facts, test, drop_missing_target, persons)
+    if test is None or kept_out is None:
+        print(NEW_RECORDS)
     names = None if metrics is None else metrics.split(",")
     with account or nullcontext():
         found = private_metrics.evaluate(fitted, X, y, metrics=names, persons=numbers, **parameters)
@@ -117,10 +125,14 @@ def evaluate(
         print(charged(account, ledger))
 
 
+def _stated(fitted: Any) -> Any:
+    """Return the public facts in the report of a model; none without a report."""
+    return getattr(getattr(fitted_steps(fitted, chosen=False)[-1], "privacy_report_", None), "public", {})
+
+
 def _facts(fitted: Any, target: str | None, path: Path) -> RawTable:
     """Return what the model states of the target."""
-    last = fitted_steps(fitted, chosen=False)[-1]
-    stated = getattr(getattr(last, "privacy_report_", None), "public", {}).get("schema", {})
+    last, stated = fitted_steps(fitted, chosen=False)[-1], _stated(fitted).get("schema", {})
     target = target or (stated.get("target") if isinstance(stated, dict) else None)
     if target is None:
         raise ValueError(f"{path} does not state the column that it predicts; expected --target NAME.")
@@ -154,8 +166,6 @@ def _test_records(
     if test is not None:
         frame = frame[held_out_records(table, frame, test, persons)]
     print(read_in_words(table, n_read, n_labelled, n_units(frame, persons), "scores", persons))
-    if test is None:
-        print(NEW_RECORDS)
     numbers = None if persons is None else frame[persons].to_numpy()
     return records_of(fitted, table, frame, names), facts.targets(table, frame.copy()), numbers
 

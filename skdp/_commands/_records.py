@@ -193,8 +193,9 @@ def public_facts(test: str | None, drop_missing: bool | None, persons: str | Non
     if column_for_test(test):
         public = "this column, and so the number of records," if persons is None else "the number of persons on each side"
         facts["test"] = f"records with {test} were kept for a test: {public} is taken to be public"
-    elif test is not None and persons is not None:
-        facts["test"] = f"{test} of the persons were kept for a test: the first ones by a public hash of their ids"
+    elif test is not None:
+        chosen = "by a public permutation of their places" if persons is None else "the first ones by a public hash of their ids"
+        facts["test"] = f"{float(test)!r} of the {unit_in_words(persons)} were kept for a test: {chosen}"
     if drop_missing:
         number = "the number" if persons is None else "the number of persons"
         facts["missing targets"] = f"records without target were left out: {number} that remains is taken to be public"

@@ -616,6 +616,8 @@ def test_a_model_gets_scores_that_may_be_published(words, folder, capsys):
     assert report == found["privacy"] and report["spent"]["epsilon"] == pytest.approx(3, rel=1e-3)
     assert report["public"]["n_samples"] == N // 2
     assert "Scores are for records that the model was not fitted to" not in told
+    run("evaluate", "m.skops", "raw.csv", "--epsilon", 3, "--test", 0.6, code=2)
+    assert "--test 0.6 would select records of the fit: 0.5 of the records were kept" in capsys.readouterr().err
     run("evaluate", "m.skops", "raw.csv", "--target", words[0], "--epsilon", 3, "--metrics", name, "--out", "s.csv")
     assert "Scores are for records that the model was not fitted to" in capsys.readouterr().out
     (line,) = pd.read_csv("s.csv").to_dict("records")
