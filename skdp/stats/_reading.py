@@ -248,7 +248,8 @@ def _facts(x: Any, columns: tuple[str, ...] | None, kind: str | None, described:
         )
     integers, truths = (frozenset(name for name, dtype in types.items() if rule(dtype)) for rule in (is_integer, is_truth))
     if is_lazy(x):  # the types may be those of the first partition, and other ones may have missing cells, or fractions
-        return facts, frozenset(), integers if getattr(getattr(x, "source", None), "types", None) else frozenset(), truths
+        stated = not getattr(x, "steps", ()) and getattr(getattr(x, "source", None), "types", None)
+        return facts, frozenset(), integers if stated else frozenset(), truths
     complete = {name for name, dtype in types.items() if isinstance(dtype, np.dtype) and dtype.kind in "biu"}
     return facts, frozenset(complete), integers, truths
 

@@ -165,6 +165,14 @@ def test_queries_that_are_not_finite_are_refused(clip_norm, point):
     assert rows.reads == 0
 
 
+def test_a_mask_hides_no_number_that_is_not_finite():
+    rows = table(3)
+    point = np.ma.array([[math.nan], [0.0], [0.0]], mask=[[True], [False], [False]])
+    with pytest.raises(PrivacyAccountingError, match="not finite"):
+        oracle_for(rows, gaussian_schedule(1)).ask(Gradient(Logistic(), point, 1.0))
+    assert rows.reads == 0
+
+
 def test_clip_norm_zero_releases_zero_reads_nothing_and_counts():
     rows = table(3)
     oracle = oracle_for(rows, gaussian_schedule(1, clip_norm=None))

@@ -186,6 +186,15 @@ def test_the_type_of_the_first_partition_says_nothing_of_missing_cells_and_fract
     assert found.table.loc["mean", "v"] == pytest.approx(4.53, abs=0.1)
 
 
+def test_what_files_state_says_nothing_of_a_table_that_is_mapped(tmp_path):
+    """The first batch that is mapped has integers, and others fractions."""
+    pd.DataFrame({"v": np.arange(4000) % 10}).to_parquet(tmp_path / "t.parquet")
+    batches = iter(range(100))
+    table = skdp.data.parquet(tmp_path / "t.parquet").mapped(lambda X: X * 0.0 + 5.5 if next(batches) else X.astype(int))
+    with reproducible_noise(0):
+        assert stats.quantile(table, 0.5, epsilon=5.0, bounds=(0, 10), column="v").value % 1 > 0
+
+
 @pytest.mark.parametrize("name", ("mean", "count", "cov", "describe"))
 def test_columns_of_the_same_name_are_refused(name):
     with pytest.raises(ValueError, match="same name twice"):

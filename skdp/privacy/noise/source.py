@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -75,11 +76,15 @@ class NoiseSource:
         blocks = [(seed, stream) for process, seed, stream in _forced if process == os.getpid()]
         self.secure = not blocks
         self.read: Callable[[int], bytes] = os.urandom
-        self._ahead: list[np.ndarray] = []  # normals that no call has returned yet, the next ones last
+        self._ahead: tuple[int, list[np.ndarray]] = 0, []  # a process, and normals that no call has returned yet, the next last
         if blocks:
             seed, stream = blocks[-1]
             alone = isinstance(random_state, Integral)
             self.read = (np.random.default_rng([seed, int(random_state)]) if alone else stream).bytes  # type: ignore[call-overload]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is drawn ahead: a copy must not return it, too."""
+        return {**vars(self), "_ahead": (0, [])}
 
     def normal(self, size: int, calls: int = 1) -> np.ndarray:
         """Draw standard normals whose tail has no holes.
@@ -101,11 +106,13 @@ class NoiseSource:
         ndarray of shape (size,)
             Independent standard normals.
         """
-        if not self._ahead or self._ahead[-1].size != size:
+        process, ahead = self._ahead
+        if not ahead or ahead[-1].size != size or process != os.getpid():
             count = max(1, min(calls, TOGETHER // max(size, 1)))
             positive, u = self._halves(size, count)
-            self._ahead = [*(np.where(positive, 1.0, -1.0) * ndtri(u)).reshape(count, size)[::-1]]
-        return self._ahead.pop()
+            ahead = [*(np.where(positive, 1.0, -1.0) * ndtri(u)).reshape(count, size)[::-1]]
+            self._ahead = os.getpid(), ahead
+        return ahead.pop()
 
     def exponential(self, size: int) -> np.ndarray:
         """Draw standard exponentials that are as accurate near 0 as in the tail.

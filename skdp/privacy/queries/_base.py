@@ -35,8 +35,10 @@ def _names(kind: Any) -> tuple[str, ...]:
 def _numbers(value: object) -> tuple[float | np.ndarray, ...]:
     if value is None:
         return ()
-    if isinstance(value, (np.ndarray, float)):
+    if isinstance(value, float):
         return (value,)
+    if isinstance(value, np.ndarray):
+        return (np.asarray(value),)  # no subclass: one may hide numbers, as masks do
     if isinstance(value, WithParameters):
         return value.parameters()
     if isinstance(value, np.floating):

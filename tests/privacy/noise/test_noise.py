@@ -1,6 +1,9 @@
 """Tests the normal sampler, the grid, and the rounding errors that the slack of the grid must cover."""
 
+import copy
 import math
+import os
+import pickle
 
 import numpy as np
 import pytest
@@ -79,6 +82,24 @@ def test_noise_of_another_size_is_not_used():
     source = seeded.source(3)
     drawn = {*source.normal(4, 10), *source.normal(2, 10), *source.normal(4), *source.normal(4)}
     assert len(drawn) == 14 and source.normal(3).size == 3
+
+
+@pytest.mark.parametrize("copied", (copy.copy, copy.deepcopy, lambda source: pickle.loads(pickle.dumps(source))))
+def test_copies_do_not_repeat_noise_that_was_drawn_ahead(copied):
+    source = NoiseSource()
+    source.normal(3, 4)
+    other = copied(source)
+    assert len({*source.normal(3), *other.normal(3), *source.normal(3), *other.normal(3)}) == 12
+
+
+def test_a_forked_process_does_not_repeat_noise_that_was_drawn_ahead(monkeypatch):
+    """It has what its parent had drawn ahead, and another number."""
+    source, alone = NoiseSource(), seeded.source(3)
+    source.read = seeded.source(3).read
+    expected = [alone.normal(3, 4).tolist() for _ in range(4)]
+    assert [source.normal(3, 4).tolist(), source.normal(3).tolist()] == expected[:2]
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert source.normal(3).tolist() not in expected
 
 
 @pytest.mark.parametrize("size", (1, 1000))
