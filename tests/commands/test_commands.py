@@ -468,12 +468,12 @@ def test_the_module_runs_as_a_command(folder):
 
 @pytest.mark.slow
 def test_the_python_of_the_guide_runs(folder, monkeypatch, capsys):
-    """The lines of the page on the command line that fit a model to a CSV with a schema, on the real table."""
+    """The lines of the page on schemas that fit a model to a CSV with a schema, on the real table."""
     if not (data_directory() / "adult.csv.gz").exists():
         pytest.skip("no data sets: SKDP_DATA names no directory that holds adult.csv.gz")
     (block,) = re.findall(
         r"```python\n(from sklearn.pipeline import make_pipeline\n.*?)```",
-        (SCHEMAS.parents[1] / "docs" / "user_guide" / "command_line.md").read_text(),
+        (SCHEMAS.parents[1] / "docs" / "guarantees" / "schemas.md").read_text(),
         re.DOTALL,
     )
     Path("adult.csv.gz").symlink_to(data_directory().resolve() / "adult.csv.gz")
