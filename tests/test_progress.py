@@ -222,11 +222,11 @@ def test_interrupt_leaves_the_estimator_as_it_was(fitted_before, monkeypatch):
     before = {name: id(value) for name, value in vars(model).items()}
     draw, drawn = NoiseSource.normal, []
 
-    def interrupt(self, size):
+    def interrupt(self, size, calls=1):
         drawn.append(size)
         if len(drawn) == 7:
             raise KeyboardInterrupt
-        return draw(self, size)
+        return draw(self, size, calls)
 
     monkeypatch.setattr(NoiseSource, "normal", interrupt)
     with pytest.raises(KeyboardInterrupt, match="its budget stays spent, and nothing else has changed"):

@@ -23,6 +23,7 @@ __all__ = [
     "SourceError",
     "TableWarning",
     "WeakPrivacyWarning",
+    "after_charge",
     "shown",
     "silent",
     "silently",
@@ -175,6 +176,11 @@ def heard() -> Iterator[list[warnings.WarningMessage]]:
         yield found
 
 
+def after_charge(error: SourceError) -> SourceError:
+    """Return an error after a charge, which says once what stands."""
+    return error if STANDS in str(error) else SourceError(f"{error} {STANDS}")
+
+
 @contextmanager
 def told_when_interrupted() -> Iterator[None]:
     """Explain the consequences when Ctrl-C, or the source of the table, ends what has been charged."""
@@ -184,9 +190,7 @@ def told_when_interrupted() -> Iterator[None]:
         interrupt.args = ("This was interrupted: its budget stays spent, and nothing else has changed.",)
         raise
     except SourceError as error:
-        if STANDS in str(error):
-            raise
-        raise SourceError(f"{error} {STANDS}") from None
+        raise after_charge(error) from None
 
 
 def silently(method: Method) -> Method:

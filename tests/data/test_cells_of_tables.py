@@ -187,7 +187,7 @@ def test_a_source_that_changes_stops_the_fit_and_the_charge_stands(frame, tmp_pa
 
     model = LearnedSchema(0.5, delta=1e-8)
     with PrivacyLedger(tmp_path / "a.sqlite", epsilon=5.0, delta=1e-6) as ledger:
-        with pytest.raises(SourceError, match=r"changed during the fit\. The charge stands"):
+        with pytest.raises(SourceError, match=r"changed while it was read\. The charge stands, and nothing else has changed\.$"):
             model.fit(chunks(parts, cache=None))
         assert len(calls) == 4 and len(ledger.entries) == 1 and not hasattr(model, "schema_")
 

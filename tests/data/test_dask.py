@@ -364,7 +364,7 @@ def test_a_killed_worker_changes_no_bit(after, narrow, monkeypatch):
     cut = (500,) * 6
     drawn = []
     normal = NoiseSource.normal
-    monkeypatch.setattr(NoiseSource, "normal", lambda self, size: drawn.append(size) or normal(self, size))
+    monkeypatch.setattr(NoiseSource, "normal", lambda self, *sizes: drawn.append(sizes[0]) or normal(self, *sizes))
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0) as local:
         with distributed.Client(local) as client:
             parts = da.from_array(X, chunks=(cut, 6)), da.from_array(y, chunks=(cut,))

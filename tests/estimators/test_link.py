@@ -69,13 +69,15 @@ CASES = [pytest.param(kind, link, marks=[pytest.mark.slow] * (kind != "linear"))
 def test_predictions_are_means(kind, link, few_trees):
     """Near those of the truth, and balanced; on records that the fit has not seen. With noise of a seed."""
     y, power = GIVEN[link][1:]
-    model = fitted(model_of(kind, link), X[:N], y[:N])
-    predicted, scale = model.predict(X[N:]), 2 if link == "log_count" else 1000
+    # The released mean of counts has an error of 2 % for a linear model, so that a single one may be off by 4 %.
+    models = [fitted(model_of(kind, link), X[:N], y[:N], seed=seed) for seed in range(5 if kind == "linear" else 1)]
+    model, scale = models[0], 2 if link == "log_count" else 1000
+    predicted = model.predict(X[N:])
     best = d2_tweedie_score(y[N:], scale * MEANS[N:], power=power)
     assert model.link_ == link and (predicted > 0).all()
     assert d2_tweedie_score(y[N:], predicted, power=power) > best - 0.03
     assert predicted.sum() == pytest.approx(y[N:].sum(), rel=0.08)
-    assert model.calibration_.mean == pytest.approx(y[:N].mean(), rel=0.04)
+    assert np.mean([one.calibration_.mean for one in models]) == pytest.approx(y[:N].mean(), rel=0.04)
 
 
 @pytest.mark.parametrize("kind, link", CASES)

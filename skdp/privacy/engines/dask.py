@@ -26,7 +26,7 @@ from threadpoolctl import ThreadpoolController
 from skdp.privacy.data.partition import DIGEST_BYTES, Failure, Partition, chunks_of, guarded, joined, partial_sum
 from skdp.privacy.data.private_data import Sums
 from skdp.privacy.data.summation import FAN_IN, TreeSum, chunk_rows
-from skdp.privacy.errors import STANDS, SourceError
+from skdp.privacy.errors import SourceError, after_charge
 
 KEY = "skdp"  # beginning of the keys of all tasks of a fit
 LOOK, PATIENCE = 2.0, 120.0  # seconds between two looks at the workers, and without one that works, at most; choices
@@ -153,7 +153,7 @@ class DaskEngine:
         try:
             (total,) = self._gathered(sums)
         except SourceError as error:  # only releases ask for sums, and they are paid for
-            raise SourceError(f"{error} {STANDS}") from None
+            raise after_charge(error) from None
         self._end()
         return total
 

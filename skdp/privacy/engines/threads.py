@@ -17,7 +17,7 @@ from skdp.privacy.data.private_data import Sums
 from skdp.privacy.data.spill import Spill
 from skdp.privacy.data.summation import TreeSum
 from skdp.privacy.engines.in_threads import in_order
-from skdp.privacy.errors import STANDS, SourceError
+from skdp.privacy.errors import SourceError, after_charge
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class ThreadEngine:
         try:
             yield from self._read()
         except SourceError as error:
-            raise SourceError(f"{error} {STANDS}") from None
+            raise after_charge(error) from None
         except MemoryError:
             raise
         except Exception:  # the checks refuse what they passed when it was read first
