@@ -170,7 +170,7 @@ def attacked(name, adjacency, n_runs, twin=None):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (TWINS[name][2] > 80)) for name in TWINS])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (TWINS[name][2] > 80)) for name in TWINS])
 def test_every_broken_twin_is_caught(name):
     twin, view, n_runs, model = TWINS[name]
     adjacency = "zero_out" if view == "tree" else "replace_one"  # the canary alone is not counted
